@@ -1,0 +1,1 @@
+"""Coroutines over a Host: the papers' loops and the protocol that serves them."""

@@ -1,0 +1,1 @@
+"""Pure numerics: no clock, no file, no link."""

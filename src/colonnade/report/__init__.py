@@ -1,0 +1,1 @@
+"""What happened: the trace, the report and its page."""

@@ -1,0 +1,1 @@
+"""Pure: bytes to messages and back, and when which message may be said."""

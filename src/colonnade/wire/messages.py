@@ -1,0 +1,137 @@
+"""What parties say to each other: one frozen type a message, checked when built.
+
+`requester` and `sender` are positions in the job's list of parties. Arrays travel as raw little-endian bytes; whoever
+reads one knows its dtype and shape from the job and from what was asked.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+VERSION = 1
+
+Position = Annotated[int, msgspec.Meta(ge=0, lt=2**16)]
+Number = Annotated[int, msgspec.Meta(ge=0, lt=2**48)]
+Text = Annotated[str, msgspec.Meta(max_length=2_000)]
+Key = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+Signature = Annotated[bytes, msgspec.Meta(max_length=512)]
+Array = bytes | memoryview
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True, gc=False, tag_field="kind"):
+    """Any message. `kind` is its number on the wire."""
+
+    kind: ClassVar[int]
+
+
+class Hello(Message, tag=0):
+    """The first message each way: who speaks, which job, this incarnation's public key, signed by the identity."""
+
+    version: Number
+    job: Key
+    name: Text
+    incarnation: Number
+    rows: Number
+    public_key: Key
+    signature: Signature
+
+
+class RowCheck(Message, tag=1):
+    """A digest of the ordered row ids under the pair's key: equal on both sides, or the tables are not aligned."""
+
+    digest: Key
+
+
+class Ask(Message, tag=2):
+    """Asks for one secured sum. `what` is a Quantity; rows are uint32 numbers, or start..stop when empty.
+
+    `after`: how many steps the answering party must have taken first (synchronous barrier).
+    `done`: the requester has finished all its rounds below this number.
+    """
+
+    requester: Position
+    incarnation: Number
+    round: Number
+    what: Annotated[int, msgspec.Meta(ge=0, lt=16)]
+    after: Number
+    done: Number
+    start: Number
+    stop: Number
+    rows: Array
+
+
+class Share(Message, tag=3):
+    """A blinded share, or the sum of a subtree's shares, on its way to the requester."""
+
+    requester: Position
+    incarnation: Number
+    round: Number
+    start: Number
+    words: Array
+
+
+class Mask(Message, tag=4):
+    """Algorithm 2's second tree: a sum of masks on its way to the requester. Nobody asks for it."""
+
+    requester: Position
+    incarnation: Number
+    round: Number
+    start: Number
+    words: Array
+
+
+class Push(Message, tag=5):
+    """What the requester learnt, sent on: scores or slopes (float64) of the rows it asked for in `round`.
+
+    `learnt` is a Learnt; a full pass (`what` of its ask) comes in chunks, each with its `start`.
+    """
+
+    incarnation: Number
+    round: Number
+    learnt: Annotated[int, msgspec.Meta(ge=0, lt=4)]
+    start: Number
+    values: Array
+
+
+class Retreat(Message, tag=6):
+    """Go back to the weights frozen at pass `round` (0: the start) and multiply the step by `factor`."""
+
+    round: Number
+    factor: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+
+
+class Pace(Message, tag=7):
+    """The step that everybody takes from now on."""
+
+    step: Annotated[float, msgspec.Meta(gt=0.0)]
+
+
+class Stop(Message, tag=8):
+    """The coordinator ends the job: finish your round, acknowledge, answer until `Bye`.
+
+    `keep`: the pass whose frozen weights are the result; None: the weights as they are.
+    """
+
+    outcome: Text
+    detail: Text
+    keep: Number | None
+
+
+class Stopped(Message, tag=9):
+    """Acknowledges Stop: this party asks no more."""
+
+
+class Bye(Message, tag=10):
+    """Everybody has acknowledged: leave."""
+
+
+class Halt(Message, tag=11):
+    """This party cannot go on: the run ends here with this outcome, for everybody."""
+
+    outcome: Text
+    detail: Text
+
+
+AnyMessage = Hello | RowCheck | Ask | Share | Mask | Push | Retreat | Pace | Stop | Stopped | Bye | Halt

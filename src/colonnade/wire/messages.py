@@ -1,12 +1,12 @@
 """What parties say to each other: one frozen type a message, checked when built.
 
-`requester` and `sender` are positions in the job's list of parties. Arrays travel as raw little-endian bytes; whoever
-reads one knows its dtype and shape from the job and from what was asked.
+`requester` is a position in the job's list of parties. Arrays travel as raw little-endian bytes; whoever reads
+one knows its dtype and shape from the job and from what was asked.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 
@@ -17,17 +17,22 @@ Number = Annotated[int, msgspec.Meta(ge=0, lt=2**48)]
 Text = Annotated[str, msgspec.Meta(max_length=2_000)]
 Key = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Signature = Annotated[bytes, msgspec.Meta(max_length=512)]
-Array = bytes | memoryview
+if TYPE_CHECKING:
+    Array = bytes | memoryview
+else:
+    Array = memoryview  # what a decoded array is: a view into its frame; bytes are sent as well
 
 
-class Message(msgspec.Struct, frozen=True, array_like=True, gc=False, tag_field="kind"):
+class Message(
+    msgspec.Struct, frozen=True, array_like=True, gc=False, tag_field="kind", forbid_unknown_fields=True
+):
     """Any message. `kind` is its number on the wire."""
 
     kind: ClassVar[int]
 
 
 class Hello(Message, tag=0):
-    """The first message each way: who speaks, which job, this incarnation's public key, signed by the identity."""
+    """The first message each way: who speaks, which job, its public key, signed by its identity."""
 
     version: Number
     job: Key
@@ -39,7 +44,7 @@ class Hello(Message, tag=0):
 
 
 class RowCheck(Message, tag=1):
-    """A digest of the ordered row ids under the pair's key: equal on both sides, or the tables are not aligned."""
+    """A digest of the ordered row ids under the pair's key: equal, or the tables are not aligned."""
 
     digest: Key
 

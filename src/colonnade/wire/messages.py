@@ -23,6 +23,17 @@ else:
     Array = memoryview  # what a decoded array is: a view into its frame; bytes are sent as well
 
 
+SCORES, FROZEN, NORMS, BOUNDS = range(4)
+"""What an Ask asks for: partial scores at the current weights; at the weights frozen for a full pass (its round); two
+numbers a party, of the pass named by `start`: squared norms of gradient block and weights; two numbers that bound a step."""
+
+SLOPES_LEARNT, SWEPT = 1, 2
+"""Bits of Push.learnt: the values are slopes (else scores); they are a new snapshot for the estimator."""
+
+CHUNK = 65_536
+"""Rows that a full pass asks for at once."""
+
+
 class Message(
     msgspec.Struct, frozen=True, array_like=True, gc=False, tag_field="kind", forbid_unknown_fields=True
 ):

@@ -54,14 +54,8 @@ def _whole(array: bytes | memoryview, name: str, item: int) -> str | None:
     return f"{len(array)} bytes of {name}, not a multiple of {item}" if len(array) % item else None
 
 
-def _ask_fault(ask: Ask) -> str | None:
-    if ask.start > ask.stop:
-        return f"rows from {ask.start} to {ask.stop}"
-    return _whole(ask.rows, "rows", ROW_BYTES)
-
-
 _FAULTS: dict[type[Message], Callable[..., str | None]] = {
-    Ask: _ask_fault,
+    Ask: lambda ask: _whole(ask.rows, "rows", ROW_BYTES),
     Share: lambda share: _whole(share.words, "words", WORD_BYTES),
     Mask: lambda mask: _whole(mask.words, "words", WORD_BYTES),
     Push: lambda push: _whole(push.values, "values", VALUE_BYTES),

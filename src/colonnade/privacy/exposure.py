@@ -1,0 +1,347 @@
+"""What leaves the house: what each party can find out about the others, said before a run and counted after it.
+
+Every rule gives sentences for whoever has to approve the federation. `received` counts, a party: `totals` it learnt,
+`full_passes` (totals of all rows), rows of `scores` and of `slopes` it was told, `rows_asked_alone`, `shares_in_clear`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Literal, Protocol
+
+import msgspec
+
+from colonnade.privacy.aggregation import AGGREGATIONS
+from colonnade.privacy.leakage import pairs_that_see
+from colonnade.privacy.trees import two_trees
+
+Severity = Literal["info", "note", "warning"]
+SEVERITIES: tuple[Severity, ...] = ("warning", "note", "info")
+LISTED = 8
+"""Names or pairs that one sentence spells out."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """`party` can find out something about `about`."""
+
+    severity: Severity
+    party: str
+    about: str
+    sentence: str
+
+
+class Agreed(Protocol):
+    """What exposure reads of a job."""
+
+    @property
+    def loss(self) -> str: ...
+
+    @property
+    def aggregation(self) -> str: ...
+
+
+class Planned(Protocol):
+    """What exposure reads of a plan."""
+
+    @property
+    def job(self) -> Agreed: ...
+
+    @property
+    def parties(self) -> tuple[str, ...]: ...
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def classes(self) -> int: ...
+
+    @property
+    def batch_size(self) -> int: ...
+
+    @property
+    def coordinator(self) -> str: ...
+
+    @property
+    def requesters(self) -> tuple[str, ...]: ...
+
+    @property
+    def receivers(self) -> tuple[str, ...]: ...
+
+
+class Counts:
+    """What the parties received so far."""
+
+    def __init__(self, received: Mapping[str, Mapping[str, int]]) -> None:
+        self._received = received
+
+    def __call__(self, party: str, what: str) -> int:
+        return self._received.get(party, {}).get(what, 0)
+
+
+class Case:
+    """One federation, as the rules look at it; `counts` is None before the run."""
+
+    def __init__(self, plan: Planned, columns: Mapping[str, int], counts: Counts | None) -> None:
+        self.plan, self.columns, self.counts = plan, columns, counts
+
+    @cached_property
+    def slope_readers(self) -> tuple[str, ...]:
+        """Parties without labels, which are sent slopes to step on."""
+        return tuple(name for name in self.plan.receivers if name not in self.plan.labels)
+
+    @cached_property
+    def score_readers(self) -> tuple[str, ...]:
+        """Parties that know total scores: they asked, were told, or (classes only) can undo the slopes."""
+        undo = self.slope_readers if self.plan.job.loss != "squared" else ()
+        told = (name for name in self.plan.receivers if name in self.plan.labels)
+        known = {*self.plan.requesters, *told, *undo}
+        return tuple(name for name in self.plan.parties if name in known)
+
+    def others(self, party: str) -> list[str]:
+        return [name for name in self.plan.parties if name != party]
+
+    def rows_known(self, party: str) -> int:
+        """Row scores that this party knows, counted with repeats."""
+        if self.counts is None:
+            return 0
+        return self.counts(party, "slopes" if party in self.slope_readers else "scores")
+
+    def quiet(self, number: int) -> bool:
+        """After a run: whether this did not happen."""
+        return self.counts is not None and number == 0
+
+
+def expected(plan: Planned, columns: Mapping[str, int]) -> list[Finding]:
+    """What would leave the house. A party whose number of columns is secret is left out of `columns`."""
+    return _findings(Case(plan, columns, None))
+
+
+def observed(
+    plan: Planned, columns: Mapping[str, int], received: Mapping[str, Mapping[str, int]]
+) -> list[Finding]:
+    """What left the house, by the counters of every party."""
+    return _findings(Case(plan, columns, Counts(received)))
+
+
+def _findings(case: Case) -> list[Finding]:
+    if len(case.plan.parties) < 2:
+        return []
+    found = [finding for rule in RULES for finding in rule(case)]
+    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def labels_told(case: Case) -> Iterator[Finding]:
+    """Slopes in clear tell the labels."""
+    for party in case.slope_readers:
+        rows = case.counts(party, "slopes") if case.counts else 0
+        if case.quiet(rows):
+            continue
+        sends = f"sent {party} {rows:,} row slopes" if case.counts else f"sends {party} the slope of each row"
+        yield Finding(
+            "warning",
+            party,
+            _names(case.plan.labels),
+            f"{case.plan.coordinator} {sends} (how the loss changes with that row's score), unencrypted for "
+            f"{party}, and {SLOPES_TELL[case.plan.job.loss].format(party=party)}.",
+        )
+
+
+def shares_told(case: Case) -> Iterator[Finding]:
+    """Plain: every parent in the tree sees what its children send."""
+    if case.plan.job.aggregation != "plain":
+        return
+    for party, (exact, summed) in _senders(case.plan).items():
+        shares = case.counts(party, "shares_in_clear") if case.counts else 0
+        if case.quiet(shares):
+            continue
+        count = f" ({shares:,} messages)" if case.counts else ""
+        parts = [f"the scores that {_names(exact)} computed alone"] if exact else []
+        if summed:
+            parts.append(f"sums over the few parties that send by way of {_names(summed)}")
+        yield Finding(
+            "warning",
+            party,
+            _names(sorted(exact | summed, key=case.plan.parties.index)),
+            f'Nothing is masked (aggregation = "plain"): {party} can read {" and ".join(parts)}{count}.',
+        )
+
+
+def partner_told(case: Case) -> Iterator[Finding]:
+    """Two parties: the total minus one's own share is the partner's share."""
+    if len(case.plan.parties) != 2:
+        return
+    for party in case.score_readers:
+        rows = case.rows_known(party)
+        if case.quiet(rows):
+            continue
+        (partner,) = case.others(party)
+        which = f"{rows:,} row scores" if case.counts else "every row score that it learns"
+        yield Finding(
+            "warning",
+            party,
+            partner,
+            f"With two parties, the total minus one's own part is the other's part: {party} can work out {partner}'s "
+            f"part of {which}. No masking can prevent this; a third party would.",
+        )
+
+
+def columns_told(case: Case) -> Iterator[Finding]:
+    """T totals of all rows at different weights span the others' block once T reaches its columns."""
+    for party in case.score_readers:
+        others = case.others(party)
+        whose = f"{_names(others)}'s columns" + (" (all of them mixed together)" if len(others) > 1 else "")
+        could = f"work out {whose} up to an unknown linear mixing, and a few rows whose values it knows would undo the mixing"
+        needed = _passes_needed(case, others)
+        enough = f"{needed:,}" if needed else "as many as the others have columns"
+        if case.counts is None:
+            sentence = f"From totals of all rows at {enough} different weights, {party} could {could}."
+            yield Finding("note", party, _names(others), sentence)
+        else:
+            yield _columns_counted(case, case.counts, party, needed, enough, could)
+
+
+def _columns_counted(
+    case: Case, counts: Counts, party: str, needed: int | None, enough: str, could: str
+) -> Finding:
+    full, all_told = counts(party, "full_passes"), case.rows_known(party) // case.plan.rows
+    about = _names(case.others(party))
+    learnt = f"{party} learnt totals of all rows {full:,} times"
+    if needed and full >= needed:
+        return Finding("warning", party, about, f"{learnt}, and {enough} suffice: it can {could}.")
+    if needed and all_told >= needed:
+        return Finding(
+            "note",
+            party,
+            about,
+            f"{learnt} and, with its batches, every row {all_told:,} times on average; {enough} of all rows at the "
+            f"same weights suffice to {could}, and so many batches may too.",
+        )
+    return Finding("info", party, about, f"{learnt}; with {enough} it could {could}.")
+
+
+def rows_alone(case: Case) -> Iterator[Finding]:
+    """Rows asked for one at a time."""
+    for party in case.plan.requesters:
+        rows = case.counts(party, "rows_asked_alone") if case.counts else 0
+        if case.quiet(rows) or (case.counts is None and case.plan.batch_size > 1):
+            continue
+        asks = f"asked for a single row {rows:,} times" if case.counts else "asks for one row at a time"
+        yield Finding(
+            "note",
+            party,
+            _names(case.others(party)),
+            f"{party} {asks}: it sees how that row's total changes from step to step, and all others see which row it "
+            "works on; larger batches tell both less.",
+        )
+
+
+def pairs_told(case: Case) -> Iterator[Finding]:
+    """Two-tree: which pairs, putting together what they saw, read whose share."""
+    if case.plan.job.aggregation != "two-tree":
+        return
+    parties = case.plan.parties
+    if len(parties) > 64:
+        yield Finding(
+            "note",
+            "pairs of parties",
+            "all parties",
+            "Certain pairs of parties, the asking one among them, could read a third party's part of a score by putting "
+            "together what they receive; they are listed for up to 64 parties.",
+        )
+        return
+    for victim, pairs in _pairs_by_victim(case).items():
+        spelled = [f"{parties[first]} and {parties[second]}" for first, second in sorted(pairs)]
+        yield Finding(
+            "note",
+            _names(spelled, "; "),
+            parties[victim],
+            f"Two parties that put together what they receive could read {parties[victim]}'s part of a score: "
+            f"{_names(spelled, '; ')}.",
+        )
+
+
+def everybody_told(case: Case) -> Iterator[Finding]:
+    """Pairwise: a coalition of all others, whom the total tells anyway."""
+    parties = case.plan.parties
+    if case.plan.job.aggregation == "pairwise" and len(parties) > 2:
+        yield Finding(
+            "info",
+            "all others together",
+            _names(parties),
+            "One party's part of a score is hidden from everybody, and from any group that is not all the others "
+            "together, whom the total tells it anyway.",
+        )
+
+
+def totals_told(case: Case) -> Iterator[Finding]:
+    """What the protocol is for."""
+    for party in case.score_readers:
+        rows = case.rows_known(party)
+        if case.quiet(rows):
+            continue
+        learns = (
+            f"learnt {rows:,} row scores"
+            if case.counts
+            else "learns the score of each row that is trained on"
+        )
+        about = _names(case.others(party))
+        yield Finding("info", party, about, f"{party} {learns}: sums over all parties.")
+
+
+RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
+    labels_told,
+    shares_told,
+    partner_told,
+    columns_told,
+    rows_alone,
+    pairs_told,
+    everybody_told,
+    totals_told,
+)
+
+SLOPES_TELL = {
+    "logistic": "its sign is the row's label: {party} can read the labels of these rows, and their scores",
+    "multinomial": "its one negative entry marks the row's class: {party} can read the labels of these rows",
+    "squared": "it is twice the error of the prediction: {party} can read how far each prediction is from its label",
+}
+
+
+def _passes_needed(case: Case, others: Sequence[str]) -> int | None:
+    """Full passes that span the others' columns; each gives one number a row and class."""
+    if not all(name in case.columns for name in others):
+        return None
+    return max(1, -(-sum(case.columns[name] for name in others) // case.plan.classes))
+
+
+def _senders(plan: Planned) -> dict[str, tuple[set[str], set[str]]]:
+    """Plain: per party who sends it its own share alone, and who a sum. Trees are alike for all requesters."""
+    q, names = len(plan.parties), plan.parties
+    tree = AGGREGATIONS["plain"].tree
+    edges = [(slot, child, not tree(q, 0, child)[1]) for slot in range(q) for child in tree(q, 0, slot)[1]]
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for requester in map(names.index, plan.requesters):
+        for slot, child, alone in edges:
+            exact, summed = found.setdefault(names[(slot + requester) % q], (set(), set()))
+            (exact if alone else summed).add(names[(child + requester) % q])
+    return found
+
+
+def _pairs_by_victim(case: Case) -> dict[int, set[tuple[int, int]]]:
+    q = len(case.plan.parties)
+    told = len(case.score_readers) == q
+    found: dict[int, set[tuple[int, int]]] = {}
+    for requester in map(case.plan.parties.index, case.plan.requesters):
+        for pair, victims in pairs_that_see(q, *two_trees(q), requester, told).items():
+            for victim in victims:
+                found.setdefault(victim, set()).add(pair)
+    return dict(sorted(found.items()))
+
+
+def _names(names: Iterable[str], between: str = ", ") -> str:
+    spelled = list(names)
+    more = f" and {len(spelled) - LISTED:,} more" if len(spelled) > LISTED else ""
+    return between.join(spelled[:LISTED]) + more

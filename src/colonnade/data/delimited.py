@@ -18,6 +18,7 @@ from colonnade.errors import DataError, nearest
 
 MISSING = ("", "NA", "NaN", "nan", "NULL", "null")
 """What counts as an empty cell of a CSV table."""
+NOT_UTF8 = "{}: the text is not UTF-8: save the table as UTF-8"
 
 
 def read_csv(
@@ -35,9 +36,9 @@ def read_csv(
         source=str(path),
         rows=arrow.num_rows,
         names=names,
-        cells={name: _column(arrow[name]) for name in names},
+        cells={name: _column(arrow[name], path) for name in names},
         ids=None if id is None else _ids(arrow[id], path, id),
-        labels=None if label is None else _labels(_column(arrow[label]), path, label),
+        labels=None if label is None else _labels(_column(arrow[label], path), path, label),
     )
 
 
@@ -51,7 +52,7 @@ def _header(path: Path, delimiter: str) -> list[str]:
             text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
             header = next(csv.reader(text, delimiter=delimiter), [])
         except UnicodeDecodeError:
-            raise DataError(f"{path}: the text is not UTF-8: save the table as UTF-8") from None
+            raise DataError(NOT_UTF8.format(path)) from None
     if not header:
         raise DataError(f"{path}: the file is empty: it needs a header line and rows")
     for name, count in Counter(header).items():
@@ -100,13 +101,15 @@ def _bad_line(path: Path, row: Any) -> str:
     )
 
 
-def _column(values: Any) -> Column:
+def _column(values: Any, path: Path) -> Column:
     import pyarrow
 
     if pyarrow.types.is_integer(values.type) or pyarrow.types.is_floating(values.type):
         return cast("NDArray[np.float64]", values.cast(pyarrow.float64(), safe=False).to_numpy())
     if pyarrow.types.is_boolean(values.type) or pyarrow.types.is_null(values.type):
         return cast("NDArray[np.float64]", values.cast(pyarrow.uint8()).cast(pyarrow.float64()).to_numpy())
+    if pyarrow.types.is_binary(values.type):
+        raise DataError(NOT_UTF8.format(path))
     coded = values.cast(pyarrow.string()).combine_chunks().dictionary_encode()
     if isinstance(coded, pyarrow.ChunkedArray):
         coded = coded.combine_chunks()

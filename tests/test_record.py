@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from colonnade.errors import DataError
 from colonnade.job import Job
+from colonnade.privacy.exposure import Finding
 from colonnade.record import COLUMNS, Report, Trace, load
 
 ROWS = [(0.0, 0, 0, 0, 0, 0, 0.69), (0.25, 1, 32, 3, 9, 800, 0.5), (1 / 3, 2, 64, 6, 18, 1600, np.nan)]
@@ -34,7 +35,7 @@ def a_report(**changes) -> Report:
         "objective": 0.1 + 0.2,
         "certificate": 1e-9,
         "seconds": 0.25,
-        "exposure": [{"severity": "note", "party": "shop", "about": "bank", "sentence": "…"}],
+        "exposure": [Finding("note", "shop", "bank", "…")],
         "workload": {"bank": {"computing": 0.1}},
         "received": {"bank": {"totals": 4}},
         "transcript": [(0.0, "bank", "shop", b"\x00\xff"), (0.5, "shop", "bank", b"")],

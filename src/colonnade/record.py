@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from colonnade.errors import DataError
 from colonnade.job import Job
+from colonnade.privacy.exposure import Finding
 
 Array = npt.NDArray[Any]
 Frame = tuple[float, str, str, bytes]
@@ -142,8 +143,8 @@ class Report:
     certificate: float | None = None
     """The objective is at most this far above its optimum."""
     seconds: float
-    exposure: list[dict[str, str]] = field(default_factory=list)
-    """Who learnt what about whom: severity, party, about, sentence."""
+    exposure: list[Finding] = field(default_factory=list)
+    """Who learnt what about whom."""
     workload: dict[str, dict[str, float]] = field(default_factory=dict)
     """Seconds computing, communicating and waiting, and rounds, messages, bytes sent, a party."""
     received: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -230,6 +231,7 @@ def _read(folder: Path) -> Report:
     head = msgspec.json.decode((folder / "report.json").read_bytes())
     parties: list[str] = head.pop("parties")
     job, intercept = msgspec.convert(head.pop("job"), Job), head.pop("intercept")
+    head["exposure"] = msgspec.convert(head["exposure"], list[Finding])
     weights = {party: _unpacked(folder / "models" / f"{party}.npz")["weights"] for party in parties}
     frames = folder / "transcript.npz"
     head["objective"] = np.nan if head["objective"] is None else head["objective"]

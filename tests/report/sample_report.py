@@ -3,6 +3,7 @@
 import numpy as np
 
 from colonnade.job import Job
+from colonnade.privacy.exposure import Finding
 from colonnade.record import Report, Trace
 
 STEPS = 1500
@@ -31,8 +32,8 @@ def a_report(**changes) -> Report:
         "certificate": 5e-7,
         "seconds": 149.9,
         "exposure": [
-            {"severity": "info", "party": "bank", "about": "shop", "sentence": "Bank asked twice."},
-            {"severity": "warning", "party": "shop", "about": "bank", "sentence": "Shop can read labels."},
+            Finding("info", "bank", "shop", "Bank asked twice."),
+            Finding("warning", "shop", "bank", "Shop can read labels."),
         ],
         "workload": {"bank": {"computing": 3.0, "communicating": 1.0, "waiting": 0.0, "messages": 12}},
         "received": {"shop": {"slopes": 4321, "totals": 0}},

@@ -9,6 +9,7 @@ from sample_report import a_report
 
 from colonnade.errors import DataError
 from colonnade.job import Job
+from colonnade.privacy.exposure import Finding
 from colonnade.record import OUTCOMES, Trace
 from colonnade.report import page, text
 
@@ -78,7 +79,7 @@ def test_untrusted_names_are_text_and_nothing_is_fetched_or_run():
         detail=EVIL,
         columns={"bank": [EVIL, EVIL], "shop": [EVIL]},
         chosen={EVIL: EVIL, "labels": ["bank"]},
-        exposure=[{"severity": "note", "party": EVIL, "about": EVIL, "sentence": EVIL}],
+        exposure=[Finding("note", EVIL, EVIL, EVIL)],
         reference={"optimum": 0.4, "measure": EVIL, "scores": {EVIL: 0.5}},
         versions={EVIL: EVIL},
         world=EVIL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from colonnade.privacy.exposure import Finding
 from colonnade.record import Report
 from colonnade.report import words
 
@@ -17,12 +18,12 @@ def text(report: Report) -> str:
     lines += _table(words.facts(report))
     lines += _scores(report)
     lines += _parties(report)
-    lines += [f"  {finding['severity']}: {finding['sentence']}" for finding in by_severity(report.exposure)]
+    lines += [f"  {finding.severity}: {finding.sentence}" for finding in by_severity(report.exposure)]
     return "\n".join(lines)
 
 
-def by_severity(findings: list[dict[str, str]]) -> list[dict[str, str]]:
-    return sorted(findings, key=lambda finding: SEVERITIES.index(finding["severity"]))
+def by_severity(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def shares(work: dict[str, float]) -> dict[str, float]:

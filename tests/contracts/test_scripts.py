@@ -133,7 +133,7 @@ class TestInstall:
         assert len(self.install(clone, "dev")) == 1
         assert len(self.install(clone, "dev")) == 1
         (clone / "pyproject.toml").write_text("[project]\nname = 'x'\n")
-        assert self.install(clone, "dev") == ["-m pip install --quiet --editable .[dev]"] * 2
+        assert self.install(clone, "dev") == ["-m pip install --quiet --quiet --editable .[dev]"] * 2
 
     def test_dev_has_the_demo_in_it(self, clone):
         self.install(clone, "dev")

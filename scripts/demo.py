@@ -9,18 +9,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tomllib
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import demo_tables
-import msgspec
 import numpy as np
 
 from colonnade import cli, record
-from colonnade.data import preparation, sources
+from colonnade.cli import jobfile
+from colonnade.cli.inputs import Inputs, gather
+from colonnade.data import preparation, sources, tables
 from colonnade.report import page, words
 
 TOGETHER = "the three together"
@@ -62,63 +62,58 @@ def has_display() -> bool:
     )
 
 
-def prepared(folder: Path, party: str, part: str = "") -> preparation.Prepared:
-    """A party's block, prepared as its party file says; `part` "-test" for the flights kept back."""
-    side = tomllib.loads((folder / f"{party}.toml").read_text())
-    prepare = msgspec.convert(side.get("prepare", {}), preparation.Prepare)
-    recipe = preparation.fit(_table(folder, side, ""), prepare)
-    return preparation.apply(recipe, _table(folder, side, part))
+def kept_back(folder: Path, trained: Inputs) -> tuple[dict[str, Any], Any]:
+    """The blocks of the flights kept back, prepared as the training tables were, and their labels."""
+    held = {party: _test_table(folder, party) for party in trained.blocks}
+    blocks = {party: preparation.apply(trained.recipes[party], table).values for party, table in held.items()}
+    return blocks, next(table.labels for table in held.values() if table.labels is not None)
 
 
-def _table(folder: Path, side: dict[str, Any], part: str) -> Any:
-    path = folder / side["table"]
-    name = path.with_name(f"{path.stem}{part}{path.suffix}")
-    return sources.read(name, id=side["id"], label=side.get("label"), columns=side.get("columns"))
-
-
-def late(folder: Path, part: str = "") -> Any:
-    """The label, as the airline's table has it."""
-    side = tomllib.loads((folder / "airline.toml").read_text())
-    return _table(folder, side, part).labels
+def _test_table(folder: Path, party: str) -> tables.Table:
+    side = jobfile.read_party(folder, party)
+    path = folder / side.table
+    path = path.with_name(f"{path.stem}-test{path.suffix}")
+    return sources.read(path, side.id, side.label or None, side.columns)
 
 
 def compared(folder: Path, report: record.Report) -> dict[str, Any]:
     """The pooled optimum, and how well each way ranks the flights kept back."""
     from sklearn.metrics import roc_auc_score
 
-    training = {party: prepared(folder, party).values for party in report.parties}
-    testing = {party: prepared(folder, party, "-test").values for party in report.parties}
-    y, y_test = late(folder), late(folder, "-test")
-    alone = _fitted({"airline": training["airline"]}, y, report.job.alpha)
-    pooled = _fitted(training, y, report.job.alpha)
+    trained = gather(folder / "job.toml", {})
+    blocks, y = trained.blocks, trained.labels
+    test, y_test = kept_back(folder, trained)
+    alone = _fitted(_joined(blocks, "airline"), y, report.job.alpha)
+    pooled = _fitted(_joined(blocks), y, report.job.alpha)
     scores = {
-        "the airline alone": alone.decision_function(_joined({"airline": testing["airline"]})),
-        TOGETHER: sum(testing[party] @ report.weights[party] for party in report.parties),
-        "pooled, scikit-learn": pooled.decision_function(_joined(testing)),
+        "the airline alone": alone.decision_function(_joined(test, "airline")),
+        "the three together": sum(test[party] @ report.weights[party] for party in report.parties),
+        "pooled, scikit-learn": pooled.decision_function(_joined(test)),
     }
     return {
-        "optimum": _objective(pooled, training, y, report.job.alpha),
+        "optimum": _objective(pooled, _joined(blocks), y, report.job.alpha),
         "measure": f"AUC on {len(y_test):,} flights kept back",
         "scores": {name: float(roc_auc_score(y_test, score)) for name, score in scores.items()},
     }
 
 
-def _joined(blocks: dict[str, Any]) -> Any:
+def _joined(blocks: dict[str, Any], *parties: str) -> Any:
+    """All columns of these parties (default: all) as one matrix."""
     from scipy.sparse import hstack
 
-    return hstack(list(blocks.values()), format="csr")
+    return hstack([blocks[party] for party in parties or blocks], format="csr")
 
 
-def _fitted(blocks: dict[str, Any], y: Any, alpha: float) -> Any:
+def _fitted(x: Any, y: Any, alpha: float) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(C=1 / (len(y) * alpha), solver="newton-cholesky", tol=1e-6)
-    return model.fit(_joined(blocks), y)
+    return model.fit(x, y)
 
 
-def _objective(model: Any, blocks: dict[str, Any], y: Any, alpha: float) -> float:
+def _objective(model: Any, x: Any, y: Any, alpha: float) -> float:
     """Mean logistic loss + alpha/2 |w|^2."""
-    margins = np.where(y == model.classes_[1], 1, -1) * model.decision_function(_joined(blocks))
+    margins = np.where(y == model.classes_[1], 1, -1) * model.decision_function(x)
     return float(np.logaddexp(0, -margins).mean() + alpha / 2 * (model.coef_**2).sum())
 
 

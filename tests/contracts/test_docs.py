@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from colonnade.cli.jobfile import JobFile, PartyFile
+from colonnade.cli.settings import build
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PICTURES = {"text", "mermaid"}
@@ -136,4 +139,8 @@ def test_every_page_is_on_the_index():
 @pages_with("toml")
 def test_toml(page):
     for block in of(page, "toml"):
-        tomllib.loads(block.text)
+        data = tomllib.loads(block.text)
+        if {"job", "parties", "local"} & set(data):
+            build(JobFile, data, name_of(page))
+        else:
+            build(PartyFile, {"table": "any.csv"} | data, name_of(page))

@@ -1,7 +1,7 @@
 """Tables of the published sets' shape, of any number of rows: sparse with Zipf's columns, or dense.
 
-Row lengths are log-normal (deviation 0.8), columns follow P(j) ∝ 1/(j + 10) without repetition within a row and are
-then permuted, one weight in a hundred is not zero, and the margin has deviation 2.
+Row lengths are log-normal (deviation 0.8), columns follow P(j) ∝ 1/(j + 10) without repetition within a row
+and are then permuted, one weight in a hundred is not zero, and the margin has deviation 2.
 """
 
 from __future__ import annotations

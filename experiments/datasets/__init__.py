@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -49,7 +50,7 @@ class Dataset:
     note: str = ""
 
     def load(self, full: bool = False) -> tuple[Any, np.ndarray]:
-        """Rows ready to train on: at most 20,000 unless `full`, scaled, targets of a regression standardised."""
+        """Rows to train on: at most 20,000 unless `full`, scaled; a regression's targets standardised."""
         X, y = self.read(full)
         if not (full or self.all_rows):
             X, y = tables.cut(X, y, MOST_ROWS)
@@ -68,7 +69,7 @@ def get(name: str) -> Dataset:
 
 @lru_cache(maxsize=1)
 def loaded(name: str, full: bool = False) -> tuple[Any, np.ndarray]:
-    """`get(name).load(full)`, kept on disk between runs under a name that changes with the code that makes it."""
+    """`get(name).load(full)`, kept on disk under a name that changes with the code that makes it."""
     file = CACHE / f"{name}-{'full' if full else 'cut'}-{_code_digest(name)}.npz"
     if not file.exists():
         CACHE.mkdir(exist_ok=True)
@@ -92,12 +93,12 @@ def _code_digest(name: str) -> str:
 
 
 def split_columns(X: Any, parties: int) -> list[Any]:
-    """Near-equal groups of columns: contiguous when dense, dealt at random when sparse, so that each has common words."""
+    """Near-equal groups of columns: contiguous when dense, dealt at random when sparse."""
     d = X.shape[1]
     if sp.issparse(X):
         X = sp.csc_array(X)[:, np.random.default_rng(0).permutation(d)]
     edges = [round(d * k / parties) for k in range(parties + 1)]
-    groups = [X[:, a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    groups = [X[:, a:b] for a, b in itertools.pairwise(edges)]
     return [sp.csr_array(group) if sp.issparse(group) else np.ascontiguousarray(group) for group in groups]
 
 

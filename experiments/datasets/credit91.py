@@ -1,4 +1,4 @@
-"""UCI credit card defaults: 14 numeric columns standardised, nine categoricals one-hot, 91 columns, all 30,000 rows."""
+"""UCI credit card defaults, all 30,000 rows: 14 numeric columns standardised, nine categoricals one-hot."""
 
 from __future__ import annotations
 

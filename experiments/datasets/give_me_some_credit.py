@@ -1,4 +1,4 @@
-"""Give Me Some Credit: the rows without a gap; age one-hot (83 values), the other nine columns standardised."""
+"""Give Me Some Credit, rows without a gap: age one-hot (83 values), the other nine columns standardised."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def standardise(X: np.ndarray) -> np.ndarray:
 
 
 def tfidf(documents: Sequence[str], **options: Any) -> sp.csr_array:
-    """Rows of unit length: (log(tf) + 1)·idf over the whole collection, or presence of words with `binary`."""
+    """Rows of unit length: (log(tf) + 1)·idf over the whole collection, or mere presence with `binary`."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     settings = {"sublinear_tf": not options.get("binary", False), "token_pattern": r"[^\W_]+"} | options

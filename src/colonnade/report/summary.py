@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from colonnade.privacy.exposure import Finding
+from colonnade.privacy.exposure import SEVERITIES, Finding
 from colonnade.record import Report
 from colonnade.report import words
-
-SEVERITIES = ("warning", "note", "info")
-"""Gravest first."""
 
 
 def text(report: Report) -> str:

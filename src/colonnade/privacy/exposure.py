@@ -1,19 +1,18 @@
-"""What leaves the house: what each party can find out about the others, said before a run and counted after it.
+"""What leaves the house: what each party can find out about the others, before a run and counted after it.
 
-Every rule gives sentences for whoever has to approve the federation. `received` counts, a party: `totals` it learnt,
-`full_passes` (totals of all rows), rows of `scores` and of `slopes` it was told, `rows_asked_alone`, `shares_in_clear`.
+Every rule gives sentences for whoever has to approve the federation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
 from colonnade.privacy.aggregation import AGGREGATIONS
 from colonnade.privacy.leakage import pairs_that_see
+from colonnade.privacy.situation import Counts, Planned, Situation
 from colonnade.privacy.trees import two_trees
 
 Severity = Literal["info", "note", "warning"]
@@ -31,110 +30,26 @@ class Finding(msgspec.Struct, frozen=True):
     sentence: str
 
 
-class Agreed(Protocol):
-    """What exposure reads of a job."""
-
-    @property
-    def loss(self) -> str: ...
-
-    @property
-    def aggregation(self) -> str: ...
-
-
-class Planned(Protocol):
-    """What exposure reads of a plan."""
-
-    @property
-    def job(self) -> Agreed: ...
-
-    @property
-    def parties(self) -> tuple[str, ...]: ...
-
-    @property
-    def labels(self) -> tuple[str, ...]: ...
-
-    @property
-    def rows(self) -> int: ...
-
-    @property
-    def classes(self) -> int: ...
-
-    @property
-    def batch_size(self) -> int: ...
-
-    @property
-    def coordinator(self) -> str: ...
-
-    @property
-    def requesters(self) -> tuple[str, ...]: ...
-
-    @property
-    def receivers(self) -> tuple[str, ...]: ...
-
-
-class Counts:
-    """What the parties received so far."""
-
-    def __init__(self, received: Mapping[str, Mapping[str, int]]) -> None:
-        self._received = received
-
-    def __call__(self, party: str, what: str) -> int:
-        return self._received.get(party, {}).get(what, 0)
-
-
-class Case:
-    """One federation, as the rules look at it; `counts` is None before the run."""
-
-    def __init__(self, plan: Planned, columns: Mapping[str, int], counts: Counts | None) -> None:
-        self.plan, self.columns, self.counts = plan, columns, counts
-
-    @cached_property
-    def slope_readers(self) -> tuple[str, ...]:
-        """Parties without labels, which are sent slopes to step on."""
-        return tuple(name for name in self.plan.receivers if name not in self.plan.labels)
-
-    @cached_property
-    def score_readers(self) -> tuple[str, ...]:
-        """Parties that know total scores: they asked, were told, or (classes only) can undo the slopes."""
-        undo = self.slope_readers if self.plan.job.loss != "squared" else ()
-        told = (name for name in self.plan.receivers if name in self.plan.labels)
-        known = {*self.plan.requesters, *told, *undo}
-        return tuple(name for name in self.plan.parties if name in known)
-
-    def others(self, party: str) -> list[str]:
-        return [name for name in self.plan.parties if name != party]
-
-    def rows_known(self, party: str) -> int:
-        """Row scores that this party knows, counted with repeats."""
-        if self.counts is None:
-            return 0
-        return self.counts(party, "slopes" if party in self.slope_readers else "scores")
-
-    def quiet(self, number: int) -> bool:
-        """After a run: whether this did not happen."""
-        return self.counts is not None and number == 0
-
-
 def expected(plan: Planned, columns: Mapping[str, int]) -> list[Finding]:
     """What would leave the house. A party whose number of columns is secret is left out of `columns`."""
-    return _findings(Case(plan, columns, None))
+    return _findings(Situation(plan, columns, None))
 
 
 def observed(
     plan: Planned, columns: Mapping[str, int], received: Mapping[str, Mapping[str, int]]
 ) -> list[Finding]:
     """What left the house, by the counters of every party."""
-    return _findings(Case(plan, columns, Counts(received)))
+    return _findings(Situation(plan, columns, Counts(received)))
 
 
-def _findings(case: Case) -> list[Finding]:
+def _findings(case: Situation) -> list[Finding]:
     if len(case.plan.parties) < 2:
         return []
     found = [finding for rule in RULES for finding in rule(case)]
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def labels_told(case: Case) -> Iterator[Finding]:
+def labels_told(case: Situation) -> Iterator[Finding]:
     """Slopes in clear tell the labels."""
     for party in case.slope_readers:
         rows = case.counts(party, "slopes") if case.counts else 0
@@ -145,12 +60,12 @@ def labels_told(case: Case) -> Iterator[Finding]:
             "warning",
             party,
             _names(case.plan.labels),
-            f"{case.plan.coordinator} {sends} (how the loss changes with that row's score), unencrypted for "
-            f"{party}, and {SLOPES_TELL[case.plan.job.loss].format(party=party)}.",
+            f"{case.plan.coordinator} {sends} (how the loss changes with that row's score): "
+            f"{SLOPES_TELL[case.plan.job.loss].format(party=party)}.",
         )
 
 
-def shares_told(case: Case) -> Iterator[Finding]:
+def shares_told(case: Situation) -> Iterator[Finding]:
     """Plain: every parent in the tree sees what its children send."""
     if case.plan.job.aggregation != "plain":
         return
@@ -170,7 +85,7 @@ def shares_told(case: Case) -> Iterator[Finding]:
         )
 
 
-def partner_told(case: Case) -> Iterator[Finding]:
+def partner_told(case: Situation) -> Iterator[Finding]:
     """Two parties: the total minus one's own share is the partner's share."""
     if len(case.plan.parties) != 2:
         return
@@ -184,17 +99,20 @@ def partner_told(case: Case) -> Iterator[Finding]:
             "warning",
             party,
             partner,
-            f"With two parties, the total minus one's own part is the other's part: {party} can work out {partner}'s "
-            f"part of {which}. No masking can prevent this; a third party would.",
+            f"With two parties, the total minus one's own part is the other's part: {party} can work out "
+            f"{partner}'s part of {which}. No masking can prevent this; a third party would.",
         )
 
 
-def columns_told(case: Case) -> Iterator[Finding]:
+def columns_told(case: Situation) -> Iterator[Finding]:
     """T totals of all rows at different weights span the others' block once T reaches its columns."""
     for party in case.score_readers:
         others = case.others(party)
         whose = f"{_names(others)}'s columns" + (" (all of them mixed together)" if len(others) > 1 else "")
-        could = f"work out {whose} up to an unknown linear mixing, and a few rows whose values it knows would undo the mixing"
+        could = (
+            f"work out {whose} up to an unknown linear mixing, and a few rows whose values it knows would "
+            "undo the mixing"
+        )
         needed = _passes_needed(case, others)
         enough = f"{needed:,}" if needed else "as many as the others have columns"
         if case.counts is None:
@@ -205,7 +123,7 @@ def columns_told(case: Case) -> Iterator[Finding]:
 
 
 def _columns_counted(
-    case: Case, counts: Counts, party: str, needed: int | None, enough: str, could: str
+    case: Situation, counts: Counts, party: str, needed: int | None, enough: str, could: str
 ) -> Finding:
     full, all_told = counts(party, "full_passes"), case.rows_known(party) // case.plan.rows
     about = _names(case.others(party))
@@ -217,13 +135,13 @@ def _columns_counted(
             "note",
             party,
             about,
-            f"{learnt} and, with its batches, every row {all_told:,} times on average; {enough} of all rows at the "
-            f"same weights suffice to {could}, and so many batches may too.",
+            f"{learnt} and, with its batches, every row {all_told:,} times on average; {enough} "
+            f"totals of all rows suffice to {could}, and so many batches may do as well.",
         )
     return Finding("info", party, about, f"{learnt}; with {enough} it could {could}.")
 
 
-def rows_alone(case: Case) -> Iterator[Finding]:
+def rows_alone(case: Situation) -> Iterator[Finding]:
     """Rows asked for one at a time."""
     for party in case.plan.requesters:
         rows = case.counts(party, "rows_asked_alone") if case.counts else 0
@@ -234,12 +152,12 @@ def rows_alone(case: Case) -> Iterator[Finding]:
             "note",
             party,
             _names(case.others(party)),
-            f"{party} {asks}: it sees how that row's total changes from step to step, and all others see which row it "
-            "works on; larger batches tell both less.",
+            f"{party} {asks}: all others see which row it works on, and it sees how that row's score changes "
+            "from step to step; larger batches tell both less.",
         )
 
 
-def pairs_told(case: Case) -> Iterator[Finding]:
+def pairs_told(case: Situation) -> Iterator[Finding]:
     """Two-tree: which pairs, putting together what they saw, read whose share."""
     if case.plan.job.aggregation != "two-tree":
         return
@@ -249,8 +167,8 @@ def pairs_told(case: Case) -> Iterator[Finding]:
             "note",
             "pairs of parties",
             "all parties",
-            "Certain pairs of parties, the asking one among them, could read a third party's part of a score by putting "
-            "together what they receive; they are listed for up to 64 parties.",
+            "Certain pairs of parties could read a third party's part of a score by putting together what "
+            "they receive; they are listed for up to 64 parties.",
         )
         return
     for victim, pairs in _pairs_by_victim(case).items():
@@ -259,12 +177,12 @@ def pairs_told(case: Case) -> Iterator[Finding]:
             "note",
             _names(spelled, "; "),
             parties[victim],
-            f"Two parties that put together what they receive could read {parties[victim]}'s part of a score: "
-            f"{_names(spelled, '; ')}.",
+            f"Two parties that put together what they receive could read {parties[victim]}'s part of a "
+            f"score; here these are {_names(spelled, '; ')}.",
         )
 
 
-def everybody_told(case: Case) -> Iterator[Finding]:
+def everybody_told(case: Situation) -> Iterator[Finding]:
     """Pairwise: a coalition of all others, whom the total tells anyway."""
     parties = case.plan.parties
     if case.plan.job.aggregation == "pairwise" and len(parties) > 2:
@@ -272,12 +190,12 @@ def everybody_told(case: Case) -> Iterator[Finding]:
             "info",
             "all others together",
             _names(parties),
-            "One party's part of a score is hidden from everybody, and from any group that is not all the others "
-            "together, whom the total tells it anyway.",
+            "A party's part of a score is hidden from every other party and from any group of them, except "
+            "from all the others together, whom the total tells it anyway.",
         )
 
 
-def totals_told(case: Case) -> Iterator[Finding]:
+def totals_told(case: Situation) -> Iterator[Finding]:
     """What the protocol is for."""
     for party in case.score_readers:
         rows = case.rows_known(party)
@@ -292,7 +210,7 @@ def totals_told(case: Case) -> Iterator[Finding]:
         yield Finding("info", party, about, f"{party} {learns}: sums over all parties.")
 
 
-RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
+RULES: tuple[Callable[[Situation], Iterable[Finding]], ...] = (
     labels_told,
     shares_told,
     partner_told,
@@ -306,11 +224,11 @@ RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
 SLOPES_TELL = {
     "logistic": "its sign is the row's label: {party} can read the labels of these rows, and their scores",
     "multinomial": "its one negative entry marks the row's class: {party} can read the labels of these rows",
-    "squared": "it is twice the error of the prediction: {party} can read how far each prediction is from its label",
+    "squared": "it is twice the prediction's error: {party} can read how far from its label each one is",
 }
 
 
-def _passes_needed(case: Case, others: Sequence[str]) -> int | None:
+def _passes_needed(case: Situation, others: Sequence[str]) -> int | None:
     """Full passes that span the others' columns; each gives one number a row and class."""
     if not all(name in case.columns for name in others):
         return None
@@ -318,7 +236,7 @@ def _passes_needed(case: Case, others: Sequence[str]) -> int | None:
 
 
 def _senders(plan: Planned) -> dict[str, tuple[set[str], set[str]]]:
-    """Plain: per party who sends it its own share alone, and who a sum. Trees are alike for all requesters."""
+    """Plain: per party who sends it its own share alone, and who a sum; alike for all requesters."""
     q, names = len(plan.parties), plan.parties
     tree = AGGREGATIONS["plain"].tree
     edges = [(slot, child, not tree(q, 0, child)[1]) for slot in range(q) for child in tree(q, 0, slot)[1]]
@@ -330,7 +248,7 @@ def _senders(plan: Planned) -> dict[str, tuple[set[str], set[str]]]:
     return found
 
 
-def _pairs_by_victim(case: Case) -> dict[int, set[tuple[int, int]]]:
+def _pairs_by_victim(case: Situation) -> dict[int, set[tuple[int, int]]]:
     q = len(case.plan.parties)
     told = len(case.score_readers) == q
     found: dict[int, set[tuple[int, int]]] = {}

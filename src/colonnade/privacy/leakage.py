@@ -1,8 +1,8 @@
 """The rank check: what a party, or several together, can work out from all that they received.
 
 Unknowns are the others' products (shares in clear) and masks; everything received is a known linear
-combination of them. A coalition learns the combinations of products alone that lie in the row space of what it
-saw. Exact, over the rationals and over GF(2), since words modulo 2^64 are neither.
+combination of them. A coalition learns the combinations of products alone that lie in the row space of what
+it saw. Exact, over the rationals and over GF(2): words modulo 2^64 have to hide under both.
 """
 
 from __future__ import annotations

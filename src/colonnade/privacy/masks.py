@@ -1,6 +1,6 @@
 """Pair keys and the masks they make: X25519, HKDF-SHA256 and AES-256-CTR, all from `cryptography`.
 
-Each pair of parties shares one secret an incarnation; each request draws its own part of the pair's keystream.
+Each pair of parties shares one secret an incarnation; each request draws its own part of their keystream.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who sends whose sum to whom: trees over positions, rooted at the requester, from arithmetic alone.
 
-A tree is a function (q, requester, me) -> (parent, children). Inside, positions are turned so that the requester
-is slot 0; a tree is therefore the same for every requester up to names, and so is what its parties see.
+A tree is a function (q, requester, me) -> (parent, children). Inside, positions are turned so that the
+requester is slot 0: a tree is the same for every requester up to names, and so is what its parties see.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def shifted(q: int, requester: int, me: int) -> Place:
     A party on an even slot of `balanced` is on an odd slot here, and odd slots are leaves: nobody but the
     requester receives both masked shares and masks. Moved by 1, the sets of parties that reach the requester
     together overlap in one chain across the two trees, so it can unmask nothing but the total; except for
-    q = 2^k + 1, where slot 1 comes alone in both. There the shift is 3 (q is odd: parity holds across the wrap).
-    Neither works for q = 3 and 5. The rank check agrees.
+    q = 2^k + 1, where slot 1 comes alone in both. There the shift is 3 (q is odd: parity holds across the
+    wrap). Neither works for q = 3 and 5. The rank check agrees.
     """
     shift = 3 if _power_of_two(q - 1) else 1
 
@@ -71,7 +71,7 @@ def reversed_chain(q: int, requester: int, me: int) -> Place:
 
 
 def two_trees(q: int) -> tuple[Tree, Tree]:
-    """Algorithm 2's pair: a tree for masked shares and one for masks, together telling nobody more than a total."""
+    """Algorithm 2's pair, for masked shares and for masks: together they tell nobody more than a total."""
     if q == 2:
         raise ConfigurationError(
             'aggregation = "two-tree" needs three parties: with two, the total gives away the '

@@ -112,6 +112,13 @@ def test_a_saved_report_loads_as_it_was(tmp_path, changes):
         np.testing.assert_equal(getattr(again, field), getattr(report, field))
 
 
+def test_settings_between_two_parties_and_unknown_numbers_are_kept(tmp_path):
+    report = a_report(world_settings={"latency": {("bank", "shop"): 0.5}, "speeds": (1, 2)}, intercept=np.nan)
+    again = load(report.save(tmp_path / "run"))
+    assert again.world_settings == {"latency": {"bank > shop": 0.5}, "speeds": [1, 2]}
+    assert np.isnan(again.intercept)
+
+
 def test_a_model_file_holds_one_block_and_the_coordinator_the_intercept(tmp_path):
     models = a_report().save(tmp_path) / "models"
     with np.load(models / "bank.npz", allow_pickle=False) as bank, np.load(models / "shop.npz") as shop:

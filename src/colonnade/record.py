@@ -216,6 +216,7 @@ _PLAIN = (
 
 def _write(report: Report, folder: Path) -> None:
     head = {name: getattr(report, name) for name in _PLAIN}
+    head["world_settings"] = _spelled(report.world_settings)
     head |= {"job": report.job, "intercept": report.intercept, "parties": report.parties}
     text = msgspec.json.encode(head, enc_hook=_builtin)
     _put(folder / "report.json", msgspec.json.format(text, indent=1))
@@ -238,7 +239,7 @@ def _read(folder: Path) -> Report:
     return Report(
         **{name: head[name] for name in _PLAIN},
         job=job,
-        intercept=np.array(intercept) if isinstance(intercept, list) else intercept,
+        intercept=np.array(_unnull(intercept)) if isinstance(intercept, list) else _unnull([intercept])[0],
         weights=weights,
         trace=Trace.from_json((folder / "trace.json").read_bytes()),
         transcript=_unframed(_unpacked(frames)) if frames.exists() else None,
@@ -279,6 +280,15 @@ def _unframed(arrays: dict[str, Array]) -> list[Frame]:
     frames = [everything[end - length : end] for end, length in zip(ends, arrays["lengths"], strict=True)]
     names = arrays["senders"].tolist(), arrays["receivers"].tolist()
     return list(zip(arrays["seconds"].tolist(), *names, frames, strict=True))
+
+
+def _spelled(value: Any) -> Any:
+    """Settings with keys that JSON can take: a pair of parties becomes "sender > receiver"."""
+    if isinstance(value, Mapping):
+        return {
+            " > ".join(key) if isinstance(key, tuple) else key: _spelled(item) for key, item in value.items()
+        }
+    return [_spelled(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _packed(arrays: dict[str, Array]) -> bytes:

@@ -29,6 +29,7 @@ COUNTERS = {
     "scores": "rows' scores",
     "rows_asked_alone": "rows asked for alone",
     "shares_in_clear": "shares in clear",
+    "dropped": "batches dropped as too late",
 }
 
 

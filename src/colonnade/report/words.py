@@ -71,9 +71,10 @@ def plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {plain(item)}" for key, item in value.items())
+        spelled = {" > ".join(key) if isinstance(key, tuple) else key: item for key, item in value.items()}
+        return ", ".join(f"{key} {plain(item)}" for key, item in spelled.items()) or "none"
     if isinstance(value, (list, tuple)):
-        return ", ".join(plain(item) for item in value)
+        return ", ".join(plain(item) for item in value) or "none"
     return number(value) if isinstance(value, float) else str(value)
 
 

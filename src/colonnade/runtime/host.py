@@ -112,10 +112,14 @@ class Host(Protocol):
     """What a party may use of the world. Only the simulated host draws its entropy from a seed."""
 
     name: str
+    computing_seconds: float
+    communicating_seconds: float
 
     def now(self) -> float: ...
 
-    def sleep(self, seconds: float) -> Promise[None]: ...
+    def sleep(self, seconds: float, background: bool = False) -> Promise[None]:
+        """`background`: a time-out or an observer, which does not keep a simulated world going."""
+        ...
 
     def entropy(self, count: int) -> bytes: ...
 
@@ -123,6 +127,16 @@ class Host(Protocol):
         self, work: Callable[[], T], nonzeros: int, lane: int = TRAINING, writes: bool = False
     ) -> Promise[T]:
         """Run `work` over so many non-zeros. Work that `writes` weights never overlaps work that reads them."""
+        ...
+
+    def sign(self, data: bytes) -> bytes:
+        """Sign with the identity that peers have pinned."""
+        ...
+
+    def verify(self, peer: str, data: bytes, signature: bytes) -> bool: ...
+
+    def limit(self, peer: str, size: int) -> None:
+        """The longest frame that this peer may send from now on."""
         ...
 
     def connect(self, peer: str) -> Promise[Link]: ...

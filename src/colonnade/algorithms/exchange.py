@@ -1,0 +1,335 @@
+"""Secured sums: one requester asks, everybody contributes an array, the requester learns the total and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from colonnade.errors import RemoteProtocolError
+from colonnade.privacy.aggregation import AGGREGATIONS, Request
+from colonnade.privacy.fixedpoint import Format, Narrow, Wide
+from colonnade.runtime.host import Promise
+from colonnade.wire.messages import FROZEN, SCORES, Ask, Mask, Share
+
+if TYPE_CHECKING:
+    from colonnade.algorithms.peers import Peers
+    from colonnade.job import Plan
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Rows = slice | np.ndarray[Any, np.dtype[np.uint32]]
+Key = tuple[int, int, int]
+"""Requester, round, first row: names one sum."""
+
+REMEMBERED = 64
+
+FORMATS: tuple[Format, ...] = (Narrow(40), Narrow(40), Wide(), Wide())
+"""Scores and frozen scores travel in 64-bit words, the small exact sums in wide ones."""
+
+
+def rows_of(ask: Ask) -> Rows:
+    return np.frombuffer(ask.rows, dtype="<u4") if len(ask.rows) else slice(ask.start, ask.stop)
+
+
+def count_of(rows: Rows) -> int:
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+class Gathering:
+    """One sum under way at one party: its own share, its children's, and Algorithm 2's masks."""
+
+    __slots__ = ("ask", "early", "masks", "masks_missing", "missing", "promise", "seen", "words")
+
+    def __init__(self) -> None:
+        self.ask: Ask | None = None
+        self.words: Any = None
+        self.masks: Any = None
+        self.missing = 0
+        self.masks_missing = 0
+        self.seen: set[tuple[bool, int]] = set()
+        self.early: list[tuple[int, Mask]] = []
+        self.promise: Promise[None] | None = None
+
+
+class Exchange:
+    """Serves the sums of every requester, and asks for this party's own."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        me: int,
+        peers: Peers,
+        entropy: Callable[[int], bytes],
+        contribute: Callable[[Ask], Promise[Floats]],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._parties = len(plan.parties)
+        self._classes = plan.classes
+        self._barrier = plan.synchronous
+        self._coordinator = plan.parties.index(plan.coordinator)
+        self._receives = plan.parties[me] in plan.receivers
+        self._begun = False
+        self._me = me
+        self._peers = peers
+        self._entropy = entropy
+        self._contribute = contribute
+        self._failed = failed
+        self._aggregation = AGGREGATIONS[plan.job.aggregation]
+        self._trees: dict[int, tuple[Any, Any]] = {}
+        self._open: dict[Key, Gathering] = {}
+        self._behind: list[Gathering] = []
+        self._last: dict[int, tuple[int, int]] = {}
+        self._round = 0
+        self.moves = 0
+        """Steps and snapshots this party has applied: what the synchronous barrier counts."""
+        self.rounds_seen = 0
+        self.rows_seen = 0
+        self._answered: dict[int, Rows] = {}
+
+    @property
+    def current_round(self) -> int:
+        return self._round
+
+    def next_round(self) -> int:
+        self._round += 1
+        return self._round
+
+    async def total(self, what: int, rows: Rows, number: int) -> Floats:
+        """The secured sum of everybody's contribution: (rows,) or (rows, classes); two numbers for the small sums."""
+        chunk = rows if isinstance(rows, slice) else slice(0, 0)
+        ask = Ask(
+            requester=self._me,
+            incarnation=self._peers.incarnation,
+            round=number,
+            what=what,
+            after=self.moves if self._barrier else 0,
+            done=number,
+            start=chunk.start,
+            stop=chunk.stop,
+            rows=b"" if isinstance(rows, slice) else rows.tobytes(),
+        )
+        gathering = self._open[self._me, number, ask.start] = Gathering()
+        gathering.promise = Promise()
+        self._begin(gathering, ask)
+        await gathering.promise
+        form = FORMATS[what]
+        if gathering.masks is not None:
+            form.subtract(gathering.words, gathering.masks)
+        return form.decode(gathering.words, self._shape(ask))
+
+    def asked(self, sender: int, ask: Ask) -> None:
+        """A sum is asked for, by its requester or by the parent in its tree."""
+        parent, _ = self._tree(ask.requester)[0]
+        if sender != parent or ask.requester == self._me:
+            raise RemoteProtocolError(
+                f"asked for a sum of party {ask.requester} that is not theirs to pass on"
+            )
+        place = (ask.round, ask.start)
+        if place <= self._last.get(ask.requester, (0, -1)):
+            raise RemoteProtocolError(f"asked for round {ask.round} again")
+        self._last[ask.requester] = place
+        key = (ask.requester, ask.round, ask.start)
+        gathering = self._open.get(key)
+        if gathering is None:
+            gathering = self._open[key] = Gathering()
+        if ask.what in (SCORES, FROZEN):
+            rows = rows_of(ask)
+            self.rows_seen += count_of(rows)
+            if ask.requester == self._coordinator and (self._receives or ask.what == FROZEN):
+                self._remember(ask.round, rows)
+        if ask.what != FROZEN or ask.start == 0:
+            self.rounds_seen += 1
+        self._begin(gathering, ask)
+
+    def shared(self, sender: int, share: Share) -> None:
+        gathering = self._open.get((share.requester, share.round, share.start))
+        if gathering is None or gathering.ask is None:
+            raise RemoteProtocolError(
+                f"a share for round {share.round} of party {share.requester}, which is not open"
+            )
+        self._once(gathering, sender, False, share.round, self._tree(share.requester)[0][1])
+        form = FORMATS[gathering.ask.what]
+        self._add(gathering, form, form.words_from(share.words, self._count(gathering.ask)))
+
+    def masked(self, sender: int, mask: Mask) -> None:
+        """A sum of masks. Nobody asks for it, so it may come before its ask and opens the gathering."""
+        tree = self._tree(mask.requester)[1]
+        key = (mask.requester, mask.round, mask.start)
+        if tree is None or key[1:] <= self._last.get(mask.requester, (0, -1)) and key not in self._open:
+            raise RemoteProtocolError(
+                f"a mask for round {mask.round} of party {mask.requester}, which is not open"
+            )
+        gathering = self._open.get(key)
+        if gathering is None:
+            if len(self._open) > 64 * self._parties:
+                raise RemoteProtocolError("masks for rounds that nobody asks for")
+            gathering = self._open[key] = Gathering()
+        self._once(gathering, sender, True, mask.round, tree[1])
+        if gathering.ask is None:
+            gathering.early.append((sender, mask))
+        else:
+            self._add_mask(gathering, mask)
+
+    def begin(self) -> None:
+        """All keys are agreed: asks that came early are answered now."""
+        self._begun = True
+        self._answer_those_behind()
+
+    def rows_of_round(self, number: int) -> Rows:
+        """What the coordinator asked for in the round that it now pushes; earlier rounds are forgotten."""
+        rows = self._answered.get(number)
+        if rows is None:
+            raise RemoteProtocolError(f"pushed round {number}, which it did not ask for")
+        for earlier in [known for known in self._answered if known < number]:
+            del self._answered[earlier]
+        return rows
+
+    def _remember(self, number: int, rows: Rows) -> None:
+        """The rows of a round until its push comes: in a tree later asks may overtake it."""
+        if len(self._answered) >= REMEMBERED:
+            del self._answered[min(self._answered)]
+        self._answered[number] = rows
+
+    def moved(self) -> None:
+        """This party has applied a step or a snapshot: asks that waited for it are answered."""
+        self.moves += 1
+        self._answer_those_behind()
+
+    def _answer_those_behind(self) -> None:
+        if self._behind:
+            behind, self._behind = self._behind, []
+            for gathering in behind:
+                self._answer_in_turn(gathering)
+
+    def abandon(self, error: BaseException) -> None:
+        """No sum of this party will be completed any more."""
+        for promise in [g.promise for g in self._open.values() if g.promise is not None]:
+            promise.fail(error)
+
+    def oldest(self) -> Iterator[str]:
+        """Who an open sum of this party waits for."""
+        for (requester, _, _), gathering in self._open.items():
+            if requester == self._me and gathering.ask is not None:
+                children = self._tree(requester)[0][1]
+                yield from (self._peers.names[c] for c in children if (False, c) not in gathering.seen)
+
+    def _tree(self, requester: int) -> tuple[Any, Any]:
+        trees = self._trees.get(requester)
+        if trees is None:
+            q, me = self._parties, self._me
+            trees = self._aggregation.tree(q, requester, me), self._aggregation.mask_tree(q, requester, me)
+            if len(self._trees) > 64:
+                self._trees.clear()
+            self._trees[requester] = trees
+        return trees
+
+    def _shape(self, ask: Ask) -> tuple[int, ...]:
+        if ask.what not in (SCORES, FROZEN):
+            return (2,)
+        count = len(ask.rows) // 4 or ask.stop - ask.start
+        return (count,) if self._classes == 1 else (count, self._classes)
+
+    def _count(self, ask: Ask) -> int:
+        shape = self._shape(ask)
+        return shape[0] if len(shape) == 1 else shape[0] * shape[1]
+
+    def _once(
+        self, gathering: Gathering, sender: int, mask: bool, number: int, children: tuple[int, ...]
+    ) -> None:
+        if sender not in children or (mask, sender) in gathering.seen:
+            raise RemoteProtocolError(f"a share of round {number} that is not theirs, or a second one")
+        gathering.seen.add((mask, sender))
+
+    def _begin(self, gathering: Gathering, ask: Ask) -> None:
+        (_, children), mask_tree = self._tree(ask.requester)
+        gathering.ask = ask
+        gathering.missing = len(children) + 1
+        if mask_tree is not None:
+            gathering.masks_missing = len(mask_tree[1]) + (ask.requester != self._me)
+        if children:
+            self._peers.send_all(children, ask)
+        for _, mask in gathering.early:
+            self._add_mask(gathering, mask)
+        self._answer_in_turn(gathering)
+
+    def _answer_in_turn(self, gathering: Gathering) -> None:
+        """Synchronous barrier: an ask is answered once the steps it follows are taken."""
+        ask = gathering.ask
+        assert ask is not None
+        if ask.after > self.moves or not self._begun:
+            self._behind.append(gathering)
+            return
+        try:
+            self._contribute(ask).then(partial(self._contributed, gathering))
+        except Exception as error:
+            self._failed(error)
+
+    def _contributed(self, gathering: Gathering, values: Promise[Floats]) -> None:
+        ask = gathering.ask
+        assert ask is not None
+        form = FORMATS[ask.what]
+        try:
+            words = form.encode(values.result(), self._parties)
+            if self._parties > 1 and ask.requester != self._me:
+                request = Request(
+                    requester=ask.requester,
+                    incarnation=ask.incarnation,
+                    round=ask.round,
+                    what=ask.what,
+                    shape=self._shape(ask),
+                    rows=bytes(ask.rows) if len(ask.rows) else (ask.start, ask.stop),
+                )
+                words, mask = self._aggregation.blind(
+                    words, form, request, self._me, self._peers.mask_keys, self._entropy
+                )
+                if mask is not None:
+                    self._add_masks(gathering, form, mask)
+            self._add(gathering, form, words)
+        except Exception as error:
+            self._failed(error)
+
+    def _add(self, gathering: Gathering, form: Format, words: Any) -> None:
+        if gathering.words is None:
+            gathering.words = words
+        else:
+            if not gathering.words.flags.writeable:
+                gathering.words = gathering.words.copy()
+            form.add(gathering.words, words)
+        gathering.missing -= 1
+        ask = gathering.ask
+        assert ask is not None
+        if gathering.missing == 0 and ask.requester != self._me:
+            parent = self._tree(ask.requester)[0][0]
+            words = form.bytes_of(gathering.words)
+            share = Share(ask.requester, ask.incarnation, ask.round, ask.start, words)
+            self._peers.send_all((parent,), share)
+        self._close_if_complete(gathering, ask)
+
+    def _add_mask(self, gathering: Gathering, mask: Mask) -> None:
+        ask = gathering.ask
+        assert ask is not None
+        form = FORMATS[ask.what]
+        self._add_masks(gathering, form, form.words_from(mask.words, self._count(ask)))
+
+    def _add_masks(self, gathering: Gathering, form: Format, words: Any) -> None:
+        if gathering.masks is None:
+            gathering.masks = words.copy()
+        else:
+            form.add(gathering.masks, words)
+        gathering.masks_missing -= 1
+        ask = gathering.ask
+        assert ask is not None
+        if gathering.masks_missing == 0 and ask.requester != self._me:
+            parent = self._tree(ask.requester)[1][0]
+            words = form.bytes_of(gathering.masks)
+            self._peers.send_all((parent,), Mask(ask.requester, ask.incarnation, ask.round, ask.start, words))
+        self._close_if_complete(gathering, ask)
+
+    def _close_if_complete(self, gathering: Gathering, ask: Ask) -> None:
+        if gathering.missing or gathering.masks_missing:
+            return
+        self._open.pop((ask.requester, ask.round, ask.start), None)
+        if gathering.promise is not None:
+            gathering.promise.set(None)

@@ -1,0 +1,384 @@
+"""Virtual time: the world in one thread, deterministic, with a clock that jumps when everybody waits.
+
+Computing runs for real and is charged to the clock by its non-zeros; links deliver after latency, bytes over bandwidth
+and jitter, in order. The same seed gives the same run, event for event.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from typing import Any, Literal, TypeVar
+
+import msgspec
+import numpy as np
+
+from colonnade.errors import ColonnadeError, ConfigurationError, nearest
+from colonnade.runtime.host import TRAINING, Link, Listener, Promise
+
+T = TypeVar("T")
+FRAME_PREFIX = 4
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """Seconds that computing takes on the calibrated machine."""
+
+    per_call: float
+    per_nonzero_dense: float
+    per_nonzero_sparse: float
+
+
+class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At `at` seconds a party dies or, with a `peer`, the link between the two is cut."""
+
+    at: float
+    party: str
+    peer: str | None = None
+
+
+class World(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A simulated world. The default: equal parties, no latency, bandwidth without limit, committed compute costs.
+
+    `speeds`: of a party's training, 1/3 for a straggler; its answers to others stay prompt. `latency`: seconds, for all
+    links or by (sender, receiver). `lanes`: a listener's products wait for those of the same requester, or of any.
+    `until`: the run ends when the exact objective, seen from outside the clock, is down to this.
+    """
+
+    speeds: Mapping[str, float] | Sequence[float] = {}
+    latency: float | Mapping[tuple[str, str], float] = 0.0
+    bandwidth: float | None = None
+    jitter: float = 0.0
+    lanes: Literal["requester", "party"] = "requester"
+    faults: tuple[Fault, ...] = ()
+    record: bool = False
+    until: float | None = None
+    cost: Cost | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        latencies = self.latency.values() if isinstance(self.latency, Mapping) else [self.latency]
+        speeds = self.speeds.values() if isinstance(self.speeds, Mapping) else self.speeds
+        if any(not value >= 0 for value in latencies) or not self.jitter >= 0:
+            raise ConfigurationError("latency and jitter: give seconds, at least 0")
+        if any(not value > 0 for value in speeds):
+            raise ConfigurationError("speeds: give numbers above 0; 1 is full speed")
+        if self.bandwidth is not None and not self.bandwidth > 0:
+            raise ConfigurationError(f"bandwidth = {self.bandwidth!r}: give bytes a second, above 0")
+        if self.lanes not in ("requester", "party"):
+            raise ConfigurationError(f"lanes = {self.lanes!r}: known: requester, party")
+
+    def speed(self, party: str, position: int) -> float:
+        if isinstance(self.speeds, Mapping):
+            return self.speeds.get(party, 1.0)
+        return self.speeds[position] if position < len(self.speeds) else 1.0
+
+    def check(self, parties: Sequence[str]) -> None:
+        """Refuse names that no party has."""
+        named = list(self.speeds) if isinstance(self.speeds, Mapping) else []
+        named += [name for pair in self.latency for name in pair] if isinstance(self.latency, Mapping) else []
+        named += [name for fault in self.faults for name in (fault.party, fault.peer) if name is not None]
+        for name in named:
+            if name not in parties:
+                raise ConfigurationError(
+                    f"the world names {name!r}, which is no party: {nearest(name, list(parties))}"
+                )
+        if not isinstance(self.speeds, Mapping) and len(self.speeds) > len(parties):
+            raise ConfigurationError(f"the world has {len(self.speeds)} speeds for {len(parties)} parties")
+
+
+def calibrated() -> Cost:
+    """The committed compute costs."""
+    text = resources.files("colonnade.runtime").joinpath("calibration.json").read_text()
+    known = json.loads(text)
+    return Cost(known["per_call"], known["per_nonzero_dense"], known["per_nonzero_sparse"])
+
+
+class DeadlockError(ColonnadeError):
+    """Every party waits and nothing is in flight."""
+
+
+class Clock:
+    """An event loop of its own: what is due now in a queue, what is due later in a heap, both in order of scheduling."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._order = 0
+        self._due: deque[tuple[int, Callable[..., None], Any]] = deque()
+        self._later: list[tuple[float, int, Callable[..., None], Any]] = []
+        self._watching: list[tuple[float, int, Callable[..., None], Any]] = []
+
+    def at(self, time: float, callback: Callable[..., None], argument: Any) -> None:
+        self._order += 1
+        if time <= self.now:
+            self._due.append((self._order, callback, argument))
+        else:
+            heapq.heappush(self._later, (time, self._order, callback, argument))
+
+    def watch(self, time: float, callback: Callable[..., None], argument: Any) -> None:
+        """Like `at`, for time-outs and observers: they keep no run alive."""
+        self._order += 1
+        heapq.heappush(self._watching, (time, self._order, callback, argument))
+
+    def run(self, over: Callable[[], bool]) -> None:
+        """Call what is due, jump to what is next, until it is over."""
+        due, later, watching = self._due, self._later, self._watching
+        while not over():
+            if due and not (later and later[0][0] <= self.now and later[0][1] < due[0][0]):
+                _, callback, argument = due.popleft()
+            elif later:
+                if watching and watching[0][0] < later[0][0]:
+                    self.now, _, callback, argument = heapq.heappop(watching)
+                else:
+                    self.now, _, callback, argument = heapq.heappop(later)
+            elif watching:
+                self.now, _, callback, argument = heapq.heappop(watching)
+            else:
+                return
+            callback(argument)
+
+    @property
+    def idle(self) -> bool:
+        return not self._due and not self._later
+
+
+class Simulation:
+    """The hosts of one simulated run, and what goes between them."""
+
+    def __init__(self, world: World, parties: Sequence[str]) -> None:
+        world.check(parties)
+        self.world = world
+        self.parties = tuple(parties)
+        self.clock = Clock()
+        self.cost = world.cost or calibrated()
+        self.transcript: list[tuple[float, str, str, bytes]] | None = [] if world.record else None
+        self.noise = np.random.Generator(np.random.PCG64([world.seed, 1]))
+        self.hosts = {name: SimulatedHost(self, name, position) for position, name in enumerate(parties)}
+        for fault in world.faults:
+            self.clock.watch(fault.at, self._strike, fault)
+
+    def run(self, finished: Mapping[str, Promise[Any]]) -> None:
+        """Run until every party that is alive has finished."""
+        hosts = self.hosts
+
+        waiting = set(finished)
+
+        def over() -> bool:
+            return not waiting
+
+        for name, promise in finished.items():
+            promise.then(lambda _, name=name: waiting.discard(name))  # type: ignore[misc]
+        self._dead = waiting.discard
+        for name, host in hosts.items():
+            if not host.alive:
+                waiting.discard(name)
+        self.clock.run(over)
+        if waiting:
+            raise DeadlockError(
+                f"deadlock at {self.clock.now:.6g} s: {', '.join(sorted(waiting))} wait and nothing is in flight"
+            )
+
+    def _dead(self, name: str) -> None:
+        """Set by `run`: a dead party is not waited for."""
+
+    def latency(self, sender: str, receiver: str) -> float:
+        known = self.world.latency
+        return known.get((sender, receiver), 0.0) if isinstance(known, Mapping) else known
+
+    def _strike(self, fault: Fault) -> None:
+        host = self.hosts[fault.party]
+        if fault.peer is not None:
+            host.cut(fault.peer, "the link was cut")
+            self.hosts[fault.peer].cut(fault.party, "the link was cut")
+            return
+        host.alive = False
+        self._dead(fault.party)
+        for peer in list(host.links):
+            self.hosts[peer].cut(fault.party, "the party died")
+
+
+class SimulatedLink:
+    """Frames one way, in order."""
+
+    __slots__ = (
+        "_bandwidth",
+        "_clock",
+        "_free",
+        "_last",
+        "_latency",
+        "_receiver",
+        "_sender",
+        "_simulation",
+        "open",
+    )
+
+    def __init__(self, simulation: Simulation, sender: SimulatedHost, receiver: SimulatedHost) -> None:
+        self._simulation = simulation
+        self._clock = simulation.clock
+        self._sender, self._receiver = sender, receiver
+        self._latency = simulation.latency(sender.name, receiver.name)
+        self._bandwidth = simulation.world.bandwidth
+        self._free = self._last = 0.0
+        self.open = True
+
+    def write(self, frame: bytes) -> None:
+        if not self.open:
+            return
+        now = arrival = self._clock.now
+        if self._simulation.transcript is not None:
+            self._simulation.transcript.append((now, self._sender.name, self._receiver.name, frame))
+        if self._bandwidth is not None:
+            self._free = arrival = max(now, self._free) + (len(frame) + FRAME_PREFIX) / self._bandwidth
+        arrival += self._latency
+        if self._simulation.world.jitter:
+            arrival += self._simulation.world.jitter * float(self._simulation.noise.random())
+        if arrival > now:
+            arrival = self._last = max(arrival, self._last)
+            self._receiver.in_flight(now, arrival)
+        self._clock.at(arrival, self._deliver, frame)
+
+    def _deliver(self, frame: bytes) -> None:
+        if self.open:
+            self._receiver.deliver(self._sender.name, frame)
+
+    def close(self) -> None:
+        """The peer learns of it once all that was written has arrived."""
+        if self.open:
+            self._clock.at(max(self._clock.now, self._last), self._closed, None)
+
+    def _closed(self, _: None) -> None:
+        if self.open:
+            self.open = False
+            self._receiver.cut(self._sender.name, "the party closed its link")
+
+
+class SimulatedHost:
+    """A party's world in virtual time."""
+
+    def __init__(self, simulation: Simulation, name: str, position: int) -> None:
+        self.name = name
+        self.alive = True
+        self.links: dict[str, SimulatedLink] = {}
+        self.computing_seconds = 0.0
+        self.communicating_seconds = 0.0
+        self._simulation = simulation
+        self._clock = simulation.clock
+        self._per_call = simulation.cost.per_call
+        self._per_nonzero = simulation.cost.per_nonzero_dense
+        self._speed = simulation.world.speed(name, position)
+        self._one_lane = simulation.world.lanes == "party"
+        self._free: dict[int, float] = {}
+        self._listener: Listener | None = None
+        self._early: list[tuple[str, bytes]] = []
+        self._arriving_until = 0.0
+        self._random = np.random.Generator(np.random.PCG64([simulation.world.seed, 0, position]))
+
+    def holds(self, sparse: bool) -> None:
+        """Which kind of block this party computes on."""
+        cost = self._simulation.cost
+        self._per_nonzero = cost.per_nonzero_sparse if sparse else cost.per_nonzero_dense
+
+    def now(self) -> float:
+        return self._clock.now
+
+    def sleep(self, seconds: float, background: bool = False) -> Promise[None]:
+        promise: Promise[None] = Promise()
+        schedule = self._clock.watch if background else self._clock.at
+        schedule(self._clock.now + seconds, promise.set, None)
+        return promise
+
+    def entropy(self, count: int) -> bytes:
+        return self._random.bytes(count)
+
+    def sign(self, data: bytes) -> bytes:
+        """Nobody can pretend to be somebody else in one thread: there is nothing to prove."""
+        return b""
+
+    def verify(self, peer: str, data: bytes, signature: bytes) -> bool:
+        return signature == b""
+
+    def limit(self, peer: str, size: int) -> None:
+        """Frames of a simulation are in memory already."""
+
+    def compute(
+        self, work: Callable[[], T], nonzeros: int, lane: int = TRAINING, writes: bool = False
+    ) -> Promise[T]:
+        """Reading happens when the lane is free, writing when its time is over: weights exist from that instant."""
+        seconds = self._per_call + nonzeros * self._per_nonzero
+        if lane == TRAINING:
+            seconds /= self._speed
+            self.computing_seconds += seconds
+        elif self._one_lane:
+            lane = 0
+        now = self._clock.now
+        start = max(now, self._free.get(lane, 0.0))
+        self._free[lane] = end = start + seconds
+        promise: Promise[T] = Promise()
+        if writes:
+            self._clock.at(end, self._settle, (promise, work))
+        elif start <= now:
+            self._clock.at(end, promise.set, work())
+        else:
+            self._clock.at(start, self._begin, (promise, work, end))
+        return promise
+
+    def _settle(self, task: tuple[Promise[T], Callable[[], T]]) -> None:
+        promise, work = task
+        if self.alive:
+            try:
+                promise.set(work())
+            except Exception as error:
+                promise.fail(error)
+
+    def _begin(self, task: tuple[Promise[T], Callable[[], T], float]) -> None:
+        promise, work, end = task
+        self._clock.at(end, promise.set, work())
+
+    def connect(self, peer: str) -> Promise[Link]:
+        """Links open when first used, for both sides."""
+        if peer not in self.links:
+            other = self._simulation.hosts[peer]
+            self.links[peer] = SimulatedLink(self._simulation, self, other)
+            other.links[self.name] = SimulatedLink(self._simulation, other, self)
+            if not (self.alive and other.alive):
+                self._clock.at(self._clock.now, lambda _: self.cut(peer, "the party is not there"), None)
+            else:
+                self._clock.at(self._clock.now, self._opened, peer)
+                self._clock.at(self._clock.now, other._opened, self.name)
+        return Promise.of(self.links[peer])
+
+    def _opened(self, peer: str) -> None:
+        if self._listener is not None and self.alive:
+            self._listener.opened(peer)
+
+    def listen(self, listener: Listener) -> None:
+        self._listener = listener
+        early, self._early = self._early, []
+        for peer, frame in early:
+            listener.received(peer, frame)
+
+    def deliver(self, peer: str, frame: bytes) -> None:
+        if not self.alive:
+            return
+        if self._listener is None:
+            self._early.append((peer, frame))
+            return
+        try:
+            self._listener.received(peer, frame)
+        except Exception as error:
+            self._listener.failed(error)
+
+    def in_flight(self, written: float, arrival: float) -> None:
+        """Time during which something for this party is on its way, overlaps counted once."""
+        if arrival > self._arriving_until:
+            self.communicating_seconds += arrival - max(written, self._arriving_until)
+            self._arriving_until = arrival
+
+    def cut(self, peer: str, reason: str) -> None:
+        link = self.links.get(peer)
+        if link is not None and link.open:
+            link.open = False
+            if self._listener is not None and self.alive:
+                self._listener.lost(peer, reason)

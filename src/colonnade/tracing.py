@@ -1,0 +1,130 @@
+"""From what parties noted on the way to a trace: objectives are exact and computed after the run, outside its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from colonnade.algorithms.meter import EVERY_ROUND, SPACING
+from colonnade.algorithms.result import Result
+from colonnade.core.blocks import FeatureBlock
+from colonnade.core.losses import LOSSES
+from colonnade.job import Plan
+from colonnade.record import Trace
+
+Array = np.ndarray[Any, Any]
+AT_ONCE = 2**22
+"""Numbers of scores held at once."""
+
+
+def trace_of(
+    plan: Plan, blocks: Mapping[str, FeatureBlock], labels: Array, results: Mapping[str, Result]
+) -> Trace:
+    """One row at the start, after every round of the first thousand, every 1 % later, and at the end."""
+    present = [name for name in plan.parties if name in results]
+    start = (
+        results[plan.coordinator].started
+        if plan.coordinator in results
+        else min(r.started for r in results.values())
+    )
+    times = {name: np.maximum.accumulate([note.seconds for note in results[name].notes]) for name in present}
+    counts = {
+        name: np.array(
+            [[n.rounds, n.rows, n.steps, n.messages, n.bytes] for n in results[name].notes], dtype=np.int64
+        )
+        for name in present
+    }
+    instants = np.unique(
+        np.concatenate([times[name] for name in present if name in plan.requesters] or list(times.values()))
+    )
+    instants = np.append(instants[instants > start], max(result.finished for result in results.values()))
+    instants = np.insert(instants, 0, start)
+    latest = {
+        name: np.maximum(np.searchsorted(times[name], instants, side="right") - 1, 0) for name in present
+    }
+    for name in present:
+        latest[name][-1] = len(times[name]) - 1
+    totals = np.sum([counts[name][latest[name]] for name in present], axis=0)
+    kept = _kept(totals[:, 0])
+    weights = {
+        name: np.array([note.weights for note in results[name].notes])[latest[name][kept]] for name in present
+    }
+    values = (
+        _objectives(plan, blocks, labels, results, weights)
+        if len(present) == len(plan.parties)
+        else np.full(len(kept), np.nan)
+    )
+    columns = {"seconds": instants[kept] - start, "objective": values}
+    for position, column in enumerate(("rounds", "rows", "steps", "messages", "bytes")):
+        columns[column] = totals[kept, position]
+    return Trace(columns)
+
+
+def _kept(rounds: Array) -> Array:
+    """The start, each new round up to a thousand, each 1 % more, and the end."""
+    kept, last = [0], rounds[0]
+    for number in range(1, len(rounds) - 1):
+        if rounds[number] >= last + max(1.0, 0.0 if last < EVERY_ROUND else last * SPACING):
+            kept.append(number)
+            last = rounds[number]
+    return np.array([*kept, len(rounds) - 1])
+
+
+def objective(plan: Plan, scores: Array, labels: Array, squares: float, intercept: Any) -> float:
+    """Mean loss + alpha/2 |w|² (+ alpha/2 b²), of scores that include the intercept."""
+    if plan.job.penalise_intercept:
+        squares += float(np.sum(np.square(intercept)))
+    return float(LOSSES[plan.job.loss].value(scores, labels)) + plan.job.alpha / 2 * squares
+
+
+def _objectives(
+    plan: Plan,
+    blocks: Mapping[str, FeatureBlock],
+    labels: Array,
+    results: Mapping[str, Result],
+    chosen: Mapping[str, Array],
+) -> Array:
+    points = len(next(iter(chosen.values())))
+    intercepts = results[plan.coordinator].noted_intercepts[chosen[plan.coordinator]]
+    squares = np.zeros(points)
+    for name, result in results.items():
+        norms = np.sum(np.square(result.noted.reshape(len(result.noted), -1)), axis=1)
+        squares += norms[chosen[name]]
+    if plan.job.penalise_intercept:
+        squares += np.sum(np.square(intercepts.reshape(points, -1)), axis=1)
+    losses = _losses(plan, blocks, labels, results, chosen, intercepts)
+    return losses + plan.job.alpha / 2 * squares
+
+
+def _losses(
+    plan: Plan,
+    blocks: Mapping[str, FeatureBlock],
+    labels: Array,
+    results: Mapping[str, Result],
+    chosen: Mapping[str, Array],
+    intercepts: Array,
+) -> Array:
+    """Mean losses at all points, a piece of the rows at a time."""
+    loss, points = LOSSES[plan.job.loss], len(intercepts)
+    size = max(1, AT_ONCE // (points * plan.classes))
+    losses = np.zeros(points)
+    for start in range(0, plan.rows, size):
+        rows = slice(start, min(start + size, plan.rows))
+        scores = np.zeros((points, rows.stop - rows.start, plan.classes))
+        for name, result in results.items():
+            used, again = np.unique(chosen[name], return_inverse=True)
+            scores += _all_scores(blocks[name], rows, result.noted[used], plan.classes)[again]
+        scores += intercepts.reshape(points, 1, -1)
+        for point in range(points):
+            at = scores[point, :, 0] if plan.classes == 1 else scores[point]
+            losses[point] += float(loss.value(at, labels[rows])) * (rows.stop - rows.start) / plan.rows
+    return losses
+
+
+def _all_scores(block: FeatureBlock, rows: slice, weights: Array, classes: int) -> Array:
+    """Scores at many weights in one product: (points, rows, classes)."""
+    columns = np.ascontiguousarray(np.moveaxis(weights.reshape(len(weights), block.columns, classes), 0, 1))
+    product = block.product(rows, columns.reshape(block.columns, -1))
+    return np.moveaxis(product.reshape(-1, len(weights), classes), 1, 0)

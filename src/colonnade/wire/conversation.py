@@ -238,7 +238,8 @@ def _ask_fault(conversation: Conversation, ask: Ask) -> str | None:
     return ask_fault(conversation.terms, ask)
 
 
-def _share_fault(conversation: Conversation, share: Share) -> str | None:
+def share_fault(conversation: Conversation, share: Share) -> str | None:
+    """A sum that this peer was not asked for, or whose words are not as many as were asked for."""
     expected = conversation._answers.pop(_sum_key(share), None)
     if expected is None:
         return f"we did not ask it for round {share.round} of party {share.requester}"
@@ -268,7 +269,7 @@ def _incarnation_fault(side: Side, message: Ask | Mask | Push) -> str | None:
 _FAULTS: dict[Kind, Callable[..., str | None]] = {
     Hello: _hello_fault,
     Ask: _ask_fault,
-    Share: _share_fault,
+    Share: share_fault,
     Mask: _mask_fault,
     Push: _push_fault,
 }

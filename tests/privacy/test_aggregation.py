@@ -127,7 +127,7 @@ def test_masks_for_different_rows_do_not_cancel(q, data):
 
 @pytest.mark.parametrize("name", ["two-tree", "pairwise"])
 def test_masked_words_are_uniform(name):
-    """Chi-square of every byte of 2^17 masked zeros: 8 positions × 255 degrees of freedom, six deviations wide."""
+    """Chi-square of the bytes of 2^17 masked zeros: 8 × 255 degrees of freedom, six deviations wide."""
     count = 2**17
     parts = blinded(name, [np.zeros(count)] * 3, Request(0, 1, 1, 0, (count,), (0, count)))
     for words, _ in parts[1:]:

@@ -6,6 +6,8 @@ import pytest
 
 from colonnade.job import Job, plan
 from colonnade.privacy.exposure import SEVERITIES, expected, observed
+from colonnade.privacy.leakage import pairs_that_see
+from colonnade.privacy.trees import two_trees
 
 NAMES = ("bank", "shop", "post", "club")
 COLUMNS = {"bank": 5, "shop": 3, "post": 4, "club": 7}
@@ -88,17 +90,21 @@ def test_squared_slopes_do_not_tell_scores():
         assert {finding.party for finding in found} == knows
 
 
-@pytest.mark.parametrize("classes, loss, needed", [(2, "logistic", "11"), (4, "multinomial", "3")])
-def test_totals_of_all_rows_span_the_others_columns(classes, loss, needed):
-    job = planned(4, loss=loss, classes=classes)
-    (before,) = told(expected(job, COLUMNS), party="club", word="totals of all rows")
-    want = {"logistic": "12", "multinomial": "3"}[loss]
-    assert before.severity == "note"
-    assert f"at {want} different weights" in before.sentence
-    (shop,) = told(
-        expected(planned(3, loss=loss, classes=classes), COLUMNS), party="bank", word="totals of all rows"
-    )
-    assert {"logistic": "at 7 ", "multinomial": "at 2 "}[loss] in shop.sentence
+@pytest.mark.parametrize(
+    "q, party, classes, loss, needed",
+    [
+        (4, "club", 2, "logistic", 12),
+        (3, "bank", 2, "logistic", 7),
+        (4, "club", 3, "multinomial", 4),
+        (3, "bank", 4, "multinomial", 2),
+    ],
+)
+def test_totals_of_all_rows_span_the_others_columns(q, party, classes, loss, needed):
+    """Each full pass gives one number a row, or one a class."""
+    job = planned(q, loss=loss, classes=classes)
+    (finding,) = told(expected(job, COLUMNS), party=party, word="totals of all rows")
+    assert finding.severity == "note"
+    assert f"at {needed} different weights" in finding.sentence
 
 
 @pytest.mark.parametrize(
@@ -150,6 +156,16 @@ def test_two_tree_lists_the_pairs_by_whom_they_see():
         ("shop", "bank and club"),
         ("post", "bank and club"),
     ]
+
+
+def test_pairs_are_listed_for_every_requester():
+    job = planned(4, aggregation="two-tree", sharing="own")
+    seen = set()
+    for requester in range(4):
+        for pair, victims in pairs_that_see(4, *two_trees(4), requester, told=True).items():
+            seen |= {(NAMES[victim], " and ".join(NAMES[party] for party in pair)) for victim in victims}
+    found = told(expected(job, COLUMNS), word="put together")
+    assert {(finding.about, pair) for finding in found for pair in finding.party.split("; ")} == seen
 
 
 def test_two_tree_with_many_parties_speaks_in_general():

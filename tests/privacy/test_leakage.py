@@ -105,7 +105,7 @@ def test_a_viewer_does_not_see_its_own():
 
 @pytest.mark.parametrize("q", range(3, 9))
 def test_pairwise_masks_hide_all_but_the_total(q):
-    """Unknowns: a product a party, a mask a pair of answering parties. Party 0 requests and sees every share."""
+    """Unknowns: a product a party, a mask a pair of answering parties. Party 0 requests."""
     answering = range(1, q)
     pairs = [(a, b) for a in answering for b in answering if a < b]
 

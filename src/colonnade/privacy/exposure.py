@@ -74,13 +74,13 @@ def shares_told(case: Situation) -> Iterator[Finding]:
         if case.quiet(shares):
             continue
         count = f" ({shares:,} messages)" if case.counts else ""
-        parts = [f"the scores that {_names(exact)} computed alone"] if exact else []
+        parts = [f"the scores that {_all(exact)} computed alone"] if exact else []
         if summed:
-            parts.append(f"sums over the few parties that send by way of {_names(summed)}")
+            parts.append(f"sums over the few parties that send by way of {_all(summed)}")
         yield Finding(
             "warning",
             party,
-            _names(sorted(exact | summed, key=case.plan.parties.index)),
+            _names(name for name in case.plan.parties if name in {*exact, *summed}),
             f'Nothing is masked (aggregation = "plain"): {party} can read {" and ".join(parts)}{count}.',
         )
 
@@ -108,7 +108,9 @@ def columns_told(case: Situation) -> Iterator[Finding]:
     """T totals of all rows at different weights span the others' block once T reaches its columns."""
     for party in case.score_readers:
         others = case.others(party)
-        whose = f"{_names(others)}'s columns" + (" (all of them mixed together)" if len(others) > 1 else "")
+        whose = f"the columns of {_all(others)}" + (
+            " (all of them mixed together)" if len(others) > 1 else ""
+        )
         could = (
             f"work out {whose} up to an unknown linear mixing, and a few rows whose values it knows would "
             "undo the mixing"
@@ -235,31 +237,44 @@ def _passes_needed(case: Situation, others: Sequence[str]) -> int | None:
     return max(1, -(-sum(case.columns[name] for name in others) // case.plan.classes))
 
 
-def _senders(plan: Planned) -> dict[str, tuple[set[str], set[str]]]:
+def _senders(plan: Planned) -> dict[str, tuple[list[str], list[str]]]:
     """Plain: per party who sends it its own share alone, and who a sum; alike for all requesters."""
     q, names = len(plan.parties), plan.parties
     tree = AGGREGATIONS["plain"].tree
     edges = [(slot, child, not tree(q, 0, child)[1]) for slot in range(q) for child in tree(q, 0, slot)[1]]
-    found: dict[str, tuple[set[str], set[str]]] = {}
+    found: dict[int, tuple[set[int], set[int]]] = {}
     for requester in map(names.index, plan.requesters):
         for slot, child, alone in edges:
-            exact, summed = found.setdefault(names[(slot + requester) % q], (set(), set()))
-            (exact if alone else summed).add(names[(child + requester) % q])
-    return found
+            exact, summed = found.setdefault((slot + requester) % q, (set(), set()))
+            (exact if alone else summed).add((child + requester) % q)
+    return {
+        names[party]: ([names[child] for child in sorted(exact)], [names[child] for child in sorted(summed)])
+        for party, (exact, summed) in sorted(found.items())
+    }
 
 
 def _pairs_by_victim(case: Situation) -> dict[int, set[tuple[int, int]]]:
+    """Two-tree: per party the pairs that see its share; found for one requester, alike for all."""
     q = len(case.plan.parties)
-    told = len(case.score_readers) == q
+    pairs = pairs_that_see(q, *two_trees(q), 0, told=len(case.score_readers) == q)
     found: dict[int, set[tuple[int, int]]] = {}
     for requester in map(case.plan.parties.index, case.plan.requesters):
-        for pair, victims in pairs_that_see(q, *two_trees(q), requester, told).items():
+        for slots, victims in pairs.items():
+            first, second = sorted((slot + requester) % q for slot in slots)
             for victim in victims:
-                found.setdefault(victim, set()).add(pair)
+                found.setdefault((victim + requester) % q, set()).add((first, second))
     return dict(sorted(found.items()))
 
 
 def _names(names: Iterable[str], between: str = ", ") -> str:
+    """A list, cut where it is long."""
     spelled = list(names)
     more = f" and {len(spelled) - LISTED:,} more" if len(spelled) > LISTED else ""
     return between.join(spelled[:LISTED]) + more
+
+
+def _all(names: Sequence[str]) -> str:
+    """The same inside a sentence."""
+    if 1 < len(names) <= LISTED:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return _names(names)

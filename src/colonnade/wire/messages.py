@@ -24,8 +24,9 @@ else:
 
 
 SCORES, FROZEN, NORMS, BOUNDS = range(4)
-"""What an Ask asks for: partial scores at the current weights; at the weights frozen for a full pass (its round); two
-numbers a party, of the pass named by `start`: squared norms of gradient block and weights; two numbers that bound a step."""
+"""What an Ask asks for: partial scores at the current weights, or at the weights frozen for a full pass (its
+round); two numbers a party: squared norms of gradient block and weights, of the pass named by `start`, or what
+bounds a step."""
 
 SLOPES_LEARNT, SWEPT = 1, 2
 """Bits of Push.learnt: the values are slopes (else scores); they are a new snapshot for the estimator."""
@@ -61,7 +62,7 @@ class RowCheck(Message, frozen=True, tag=1):
 
 
 class Ask(Message, frozen=True, tag=2):
-    """Asks for one secured sum. `what` is a Quantity; rows are uint32 numbers, or start..stop when empty.
+    """Asks for one secured sum: `what` of the rows, uint32 numbers, or of start..stop when there are none.
 
     `after`: how many steps the answering party must have taken first (synchronous barrier).
     `done`: the requester has finished all its rounds below this number.
@@ -101,7 +102,7 @@ class Mask(Message, frozen=True, tag=4):
 class Push(Message, frozen=True, tag=5):
     """What the requester learnt, sent on: scores or slopes (float64) of the rows it asked for in `round`.
 
-    `learnt` is a Learnt; a full pass (`what` of its ask) comes in chunks, each with its `start`.
+    A full pass comes in chunks, each with its `start`.
     """
 
     incarnation: Number

@@ -41,6 +41,7 @@ class Connection(asyncio.Protocol):
         self.messages_sent = 0
         self._owner = owner
         self._joined = False
+        self._heard = False
         self._transport: asyncio.Transport | None = None
         self._paused = False
         self._closed = False
@@ -107,6 +108,7 @@ class Connection(asyncio.Protocol):
             self.end(refused)
 
     def data_received(self, data: bytes) -> None:
+        self._heard = True
         if self._joined and not self._closed:
             self._owner.frames(self, data)
 
@@ -129,17 +131,16 @@ class Connection(asyncio.Protocol):
             self.reader.close()
         except RemoteProtocolError as truncated:
             return str(truncated)
+        if not (self.listening or self._heard):
+            # asyncio sends no alert when it refuses a certificate, and our own handshake succeeded before.
+            return f"{self.peer} hung up before it said a word: does it hold our certificate?"
         return f"{self.peer} has gone: the connection ended"
 
 
 _TLS_REASONS: dict[str, str] = {
-    "UNKNOWN_CA": "the other side does not know our certificate: exchange whole certificates again",
-    "CERTIFICATE_REQUIRED": "the other side asks for a certificate and got none",
     "PEER_DID_NOT_RETURN": "it showed no certificate: every party needs one",
     "VERIFY_FAILED": "its certificate is not one of the job's: exchange whole certificates again",
-    "EXPIRED": "the other side says that our certificate has expired: make a new one",
     "WRONG_VERSION_NUMBER": "it does not speak TLS: is another program at this address?",
-    "VERSION": "it does not speak TLS 1.3",
     "HTTP_REQUEST": "it does not speak TLS: is another program at this address?",
     "UNSUPPORTED_PROTOCOL": "it does not speak TLS 1.3",
 }

@@ -10,7 +10,7 @@ import hashlib
 import os
 import ssl
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -18,10 +18,20 @@ from colonnade.errors import ConfigurationError
 
 
 class Identity(NamedTuple):
-    """A certificate to show and the private key that belongs to it, both as PEM."""
+    """A certificate to show and the private key that belongs to it (ECDSA), both as PEM."""
 
     certificate_pem: str
     private_key_pem: str
+
+    def signer(self) -> Callable[[bytes], bytes]:
+        """A function that signs with the private key."""
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        key = serialization.load_pem_private_key(self.private_key_pem.encode("ascii"), None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ConfigurationError("the private key of this party is not ECDSA: make a new identity")
+        return lambda data: key.sign(data, ec.ECDSA(hashes.SHA256()))
 
 
 def ephemeral_identity(name: str, days: int = 30) -> Identity:
@@ -77,6 +87,23 @@ def _extensions(public_key: Any) -> list[tuple[Any, bool]]:
         (key_identifier, False),
         (x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(key_identifier), False),
     ]
+
+
+def signed_by(certificate_pem: str, data: bytes, signature: bytes) -> bool:
+    """Whether the holder of this certificate signed the data."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = x509.load_pem_x509_certificate(certificate_pem.encode("ascii")).public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        return False
+    try:
+        key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True
 
 
 def fingerprint(certificate_der: bytes) -> str:

@@ -48,7 +48,7 @@ ONE_THREAD = dict.fromkeys(
 )
 
 Array = NDArray[Any]
-Watch = Callable[[str, bytes], None]
+Watch = Callable[[str, dict[str, Any]], None]
 
 
 class Collected(NamedTuple):
@@ -229,7 +229,7 @@ class _Run:
             elif isinstance(news, Failed):
                 child.reason = news.reason
             elif self._watch is not None:
-                self._watch(child.name, news.payload)
+                self._watch(child.name, news.event)
 
     def _note_status(self, child: _Child) -> None:
         child.status += self._receive(child, child.lifeline).decode("ascii")

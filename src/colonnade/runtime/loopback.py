@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from colonnade.runtime.host import Promise
 from colonnade.runtime.identity import ephemeral_identity
-from colonnade.runtime.network import Address, NetworkHost, bind, new_event_loop
+from colonnade.runtime.network import Address, NetworkHost, bind, new_event_loop, report_failures
 
 R = TypeVar("R")
 Starter = Callable[[NetworkHost], Promise[R]]
@@ -80,6 +80,7 @@ class _Loopback(Generic[R]):
             self._loop.call_soon_threadsafe(call)
 
     async def _run(self) -> None:
+        report_failures(self._loop, self._end)
         servers = {name: bind((LOCAL, 0)) for name in self._starters}
         try:
             addresses: dict[str, Address] = {n: s.getsockname()[:2] for n, s in servers.items()}

@@ -20,6 +20,7 @@ from colonnade.runtime.identity import (
     fingerprint,
     pem_fingerprint,
     server_context,
+    signed_by,
 )
 from colonnade.runtime.processor import Processor
 
@@ -60,6 +61,17 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+def report_failures(loop: asyncio.AbstractEventLoop, failed: Callable[[BaseException], None]) -> None:
+    """Bugs that escape into the event loop end the run; connections that break are told elsewhere."""
+
+    def handle(_: object, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError):
+            failed(error or RuntimeError(context["message"]))
+
+    loop.set_exception_handler(handle)
+
+
 class NetworkHost:
     """A `Host` over sockets. The later party in the order dials the earlier; all of it runs on `loop`.
 
@@ -80,8 +92,12 @@ class NetworkHost:
     ) -> None:
         self.name = name
         self.communicating_seconds = 0.0
+        self.turned_away: list[tuple[str, str]] = []
+        """Who was not let in, from which address and why: the last few."""
         self._loop = loop
         self._addresses = addresses
+        self._certificates = certificates
+        self._sign = identity.signer()
         self._connect_timeout = connect_timeout
         place = list(parties).index(name)
         self._earlier, self._later = tuple(parties[:place]), tuple(parties[place + 1 :])
@@ -109,7 +125,7 @@ class NetworkHost:
     def now(self) -> float:
         return time.monotonic()
 
-    def sleep(self, seconds: float) -> Promise[None]:
+    def sleep(self, seconds: float, background: bool = False) -> Promise[None]:
         promise: Promise[None] = Promise()
         self._loop.call_later(seconds, self._enter, promise.set, None)
         return promise
@@ -136,10 +152,16 @@ class NetworkHost:
         self._listener = listener
         self._loop.call_soon(self._catch_up)
 
-    def limit(self, peer: str, count: int) -> None:
-        """Frames of this peer may be so long: before, only as long as a greeting."""
+    def sign(self, data: bytes) -> bytes:
+        return self._sign(data)
+
+    def verify(self, peer: str, data: bytes, signature: bytes) -> bool:
+        return signed_by(self._certificates[peer], data, signature)
+
+    def limit(self, peer: str, size: int) -> None:
+        """Before, frames may be as long as a greeting."""
         if peer in self._connections:
-            self._connections[peer].limit(count)
+            self._connections[peer].limit(size)
 
     # What whoever runs a party sees
 
@@ -165,6 +187,7 @@ class NetworkHost:
         if self._server is not None:
             self._loop.remove_reader(self._server)
             self._server.close()
+            self._server = None
         for task in self._tasks:
             task.cancel()
         for connection in self._connections.values():
@@ -176,7 +199,7 @@ class NetworkHost:
             connection.end("closed")
         self._processor.close()
 
-    # Opening the links
+    # Opening the links: the later party dials
 
     def _start(self) -> None:
         if not self._open:
@@ -191,7 +214,9 @@ class NetworkHost:
     def _miss(self) -> None:
         for peer in self._later:
             if not self._links[peer].ready:
-                self._gone(peer, f"{peer} has not come within {self._connect_timeout:g} s: is it running?")
+                who = ", ".join(f"{address}: {why}" for address, why in self.turned_away[-3:])
+                hint = f"turned away meanwhile: {who}" if who else "is it running?"
+                self._gone(peer, f"{peer} has not come within {self._connect_timeout:g} s; {hint}")
 
     def _task(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(coroutine)
@@ -249,9 +274,13 @@ class NetworkHost:
                 ssl_shutdown_timeout=GOODBYE_SECONDS,
             )
         except ssl.SSLError as error:
-            self._gone(address, f"turned {address} away: {tls_reason(error)}")
+            self._turn_away(address, tls_reason(error))
         except OSError as error:
-            self._gone(address, f"turned {address} away: the handshake was not finished ({error})")
+            self._turn_away(address, f"the handshake was not finished ({error})")
+
+    def _turn_away(self, address: str, reason: str) -> None:
+        """Strangers are no business of the party."""
+        self.turned_away = [*self.turned_away[1 - STRANGERS :], (address, reason)]
 
     def admit(self, connection: Connection, certificate: bytes) -> str | None:
         name = self._pins.get(fingerprint(certificate))
@@ -299,8 +328,9 @@ class NetworkHost:
     def _gone(self, peer: str, reason: str) -> None:
         if not self._open:
             return
-        if peer in self._links:
-            self._links[peer].fail(ColonnadeError(reason))
+        if peer not in self._links:
+            return self._turn_away(peer, reason)
+        self._links[peer].fail(ColonnadeError(reason))
         self._tell(lambda listener: listener.lost(peer, reason))
 
     # Into the party and out again

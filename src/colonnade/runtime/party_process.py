@@ -13,7 +13,7 @@ from typing import Any, cast
 from colonnade.errors import ColonnadeError, ConfigurationError
 from colonnade.runtime.host import Promise
 from colonnade.runtime.identity import Identity
-from colonnade.runtime.network import NetworkHost, new_event_loop
+from colonnade.runtime.network import NetworkHost, new_event_loop, report_failures
 from colonnade.runtime.tasks import (
     Failed,
     Finished,
@@ -67,6 +67,7 @@ class _PartyProcess(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     async def run(self, control: socket.socket, server: socket.socket, arrays: int) -> int:
+        report_failures(self._loop, self._fail)
         control.setblocking(False)
         await self._loop.create_unix_connection(lambda: self, sock=control)
         try:
@@ -94,11 +95,12 @@ class _PartyProcess(asyncio.Protocol):
             task.addresses,
             self._loop,
             server=server,
+            connect_timeout=task.plan.job.timeout,
         )
         return find_entry(task.entry)(self._host, task.plan, block, labels, ids, self._say)
 
-    def _say(self, payload: bytes) -> None:
-        self._tell(Said(payload))
+    def _say(self, event: dict[str, Any]) -> None:
+        self._tell(Said(event))
 
     def _settled(self, promise: Promise[Any]) -> None:
         try:

@@ -55,7 +55,7 @@ class Leave(msgspec.Struct, frozen=True, tag=True):
 class Said(msgspec.Struct, frozen=True, tag=True):
     """From a party: something for whoever watches."""
 
-    payload: bytes
+    event: dict[str, Any]
 
 
 class Finished(msgspec.Struct, frozen=True, tag=True):
@@ -78,8 +78,14 @@ read_news = msgspec.msgpack.Decoder(News).decode
 
 
 def framed(message: Order | News) -> bytes:
-    payload = msgspec.msgpack.encode(message)
+    payload = msgspec.msgpack.encode(message, enc_hook=_plain_number)
     return len(payload).to_bytes(FRAME_PREFIX, "little") + payload
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be told to the launcher")
 
 
 def pack(block: Array | csr_array, labels: Array | None, ids: bytes) -> tuple[IO[bytes], dict[str, Section]]:
@@ -123,7 +129,7 @@ def _map(file: IO[bytes], section: Section) -> Array:
     dtype = np.dtype(section.dtype)
     if 0 in section.shape:
         return np.empty(section.shape, dtype)
-    return np.memmap(file, dtype, "r", section.offset, section.shape)
+    return np.asarray(np.memmap(file, dtype, "r", section.offset, section.shape))
 
 
 def _block(arrays: Mapping[str, Array], shape: tuple[int, int]) -> Array | csr_array:

@@ -38,6 +38,9 @@ OWN = {
 }
 """What a model takes beside the job: default and meaning."""
 
+TABLE: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+"""The tables that can be trained on, in scikit-learn's words."""
+
 
 def _settings() -> dict[str, tuple[Any, str]]:
     """Every setting with its default and meaning: `OWN`, then the fields of Job that a model leaves open."""
@@ -122,7 +125,7 @@ class VerticalLogisticRegression(ClassifierMixin, _VerticalModel):  # type: igno
     """
 
     def fit(self, X: Any, y: Any) -> VerticalLogisticRegression:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X, y = validate_data(self, X, y, **TABLE)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         loss = "multinomial" if len(self.classes_) > 2 else "logistic"
@@ -157,7 +160,7 @@ class VerticalRidge(RegressorMixin, _VerticalModel):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any) -> VerticalRidge:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True)
+        X, y = validate_data(self, X, y, y_numeric=True, **TABLE)
         self.coef_ = self._train("squared", X, y)
         self.intercept_ = float(np.squeeze(self.report_.intercept))
         return self

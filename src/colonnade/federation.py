@@ -53,9 +53,9 @@ def run(
 ) -> Report:
     """Train `job` on blocks of aligned rows.
 
-    `blocks`: a list (parties p0, p1, …) or {name: block}. `ids`: row ids a party, compared at joining. `columns`: names
-    for the report. `label_parties`: who holds y when the job does not say (default: all). `watch`: called with a party's
-    name and its progress.
+    `blocks`: a list (parties p0, p1, …) or {name: block}. `ids`: row ids a party, compared at joining.
+    `columns`: names for the report. `label_parties`: who holds y when the job does not say (default: all).
+    `watch`: called with a party's name and its progress.
     """
     if isinstance(world, str) and world not in ("simulated", "loopback", "processes"):
         raise ConfigurationError(f"world = {world!r}: known: simulated, loopback, processes")
@@ -105,7 +105,8 @@ def _same_rows(
     for name, block in blocks.items():
         if block.rows != blocks[first].rows:
             raise DataError(
-                f"{first} has {blocks[first].rows:,} rows and {name} has {block.rows:,}: give all parties the same rows, in the same order"
+                f"{first} has {blocks[first].rows:,} rows and {name} has {block.rows:,}: "
+                "give all parties the same rows, in the same order"
             )
     if len(labels) != blocks[first].rows:
         raise DataError(
@@ -139,7 +140,7 @@ def _simulated(
     for name, block in blocks.items():
         host: SimulatedHost = simulation.hosts[name]
         host.holds(isinstance(block, SparseBlock))
-        seen = None if watch is None else lambda event, name=name: watch(name, event)  # type: ignore[misc]
+        seen = None if watch is None else lambda event, name=name: watch(name, event)
         parties[name] = parties_of.Party(
             host, agreed, block, _labels_for(agreed, name, labels), ids[name], seen
         )
@@ -252,7 +253,7 @@ def _report(
         objective=float(trace["objective"][-1]),
         certificate=decided.certificate,
         seconds=seconds,
-        exposure=[{str(k): str(v) for k, v in structs.asdict(finding).items()} for finding in findings],
+        exposure=findings,
         workload={name: _workload(results[name]) for name in received},
         received=received,
         transcript=transcript,

@@ -174,7 +174,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requesters(self) -> tuple[str, ...]:
-        """Who asks for totals. With all labels and push, one total moves every block; else label parties serve themselves."""
+        """Who asks for totals: one party if its totals move every block, else each label party for itself."""
         alone = self.synchronous or (self.sharing == "push" and len(self.labels) == len(self.parties))
         return (self.coordinator,) if alone else self.labels
 
@@ -226,11 +226,13 @@ def plan(
     if job.sharing == "own" and not everybody:
         without = next(name for name in names if name not in holders)
         raise ConfigurationError(
-            f'sharing = "own" while {without!r} holds no labels: its weights would never move; use sharing = "push" or "auto"'
+            f'sharing = "own" while {without!r} holds no labels: its weights would never move; '
+            'use sharing = "push" or "auto"'
         )
     if job.aggregation == "two-tree" and len(names) == 2:
         raise ConfigurationError(
-            'aggregation = "two-tree" needs three parties: with two, the total gives away the partner\'s share; use "pairwise"'
+            'aggregation = "two-tree" needs three parties: with two, the total gives away the partner\'s share; '
+            'use "pairwise"'
         )
     sharing = job.sharing if job.sharing != "auto" else "own" if everybody and not synchronous else "push"
     method = "afsaga" if job.method == "auto" else job.method

@@ -9,11 +9,11 @@ import numpy as np
 
 from colonnade.algorithms import afsgd
 from colonnade.algorithms.ending import GRACEFUL, EndedError, Ending
-from colonnade.algorithms.exchange import Exchange, Rows, rows_of
+from colonnade.algorithms.exchange import Exchange, count_of, rows_of
 from colonnade.algorithms.inbox import Inbox
 from colonnade.algorithms.meter import EVERY_ROUND, Meter
 from colonnade.algorithms.passes import Passes
-from colonnade.algorithms.peers import Peers
+from colonnade.algorithms.peers import Handler, Peers
 from colonnade.algorithms.result import Result
 from colonnade.algorithms.schedule import schedule_of
 from colonnade.algorithms.watch import Watch, Watcher
@@ -30,6 +30,8 @@ from colonnade.privacy.aggregation import AGGREGATIONS
 from colonnade.runtime.host import TRAINING, Host, Promise, spawn
 from colonnade.wire import messages as m
 from colonnade.wire.terms import Terms
+
+Batch = np.ndarray[Any, np.dtype[np.uint32]]
 
 MOST_PASSES = 1_000
 """Without `max_rounds` a job ends after so many passes a requester."""
@@ -115,7 +117,7 @@ class Party:
 
     # what an algorithm does with its party
 
-    async def batches(self) -> AsyncIterator[np.ndarray[Any, np.dtype[np.uint32]]]:
+    async def batches(self) -> AsyncIterator[Batch]:
         """Batches of rows until the run ends: its coordinator ends it when the budget is spent."""
         while not self.ending.stopping and self.within_budget():
             yield self.sampler.draw()
@@ -123,14 +125,14 @@ class Party:
                 await self.host.sleep(0)
             self.watcher.look()
 
-    async def total(self, rows: Rows) -> Any:
+    async def total(self, rows: Batch) -> Any:
         """One secured sum of everybody's partial scores."""
         scores = await self.exchange.total(m.SCORES, rows, self.exchange.next_round())
         self.counters["totals"] += 1
-        self.meter.round_done(len(rows))  # type: ignore[arg-type]
+        self.meter.round_done(len(rows))
         return scores
 
-    async def step(self, rows: Rows, slopes: Any) -> None:
+    async def step(self, rows: Batch, slopes: Any) -> None:
         """Estimator, direction, weights: `w ← (1−ηλ)w − η v`."""
 
         def take() -> None:
@@ -150,7 +152,7 @@ class Party:
         self.meter.stepped()
         self.exchange.moved()
 
-    async def share(self, rows: Rows, slopes: Any, scores: Any) -> None:
+    async def share(self, rows: Batch, slopes: Any, scores: Any) -> None:
         """What the coordinator learnt moves the blocks of those who do not ask for themselves."""
         if self.receivers and self.me == self.coordinator:
             self.push(self.receivers, self.exchange.current_round, scores, slopes)
@@ -220,7 +222,7 @@ class Party:
     # the run
 
     def begin(self) -> Promise[Result]:
-        handlers = {
+        handlers: dict[type[m.Message], Handler] = {
             m.Ask: self.exchange.asked,
             m.Share: self.exchange.shared,
             m.Mask: self.exchange.masked,
@@ -285,7 +287,7 @@ class Party:
         lane = TRAINING if ask.requester == self.me else ask.requester
         if ask.what == m.SCORES:
             rows = rows_of(ask)
-            if len(rows) == 1 and ask.requester != self.me:  # type: ignore[arg-type]
+            if count_of(rows) == 1 and ask.requester != self.me:
                 self.counters["rows_asked_alone"] += 1
             return self.host.compute(lambda: self.model.product(rows), self.block.nonzeros(rows), lane)
         if ask.what == m.FROZEN:
@@ -313,7 +315,7 @@ class Party:
         else:
             self.inbox.put(lambda: self._apply_batch(rows, push), batch=True)
 
-    async def _apply_batch(self, rows: Rows, push: m.Push) -> None:
+    async def _apply_batch(self, rows: Batch, push: m.Push) -> None:
         values = np.frombuffer(push.values, dtype="<f8")
         if self.plan.classes > 1:
             values = values.reshape(-1, self.plan.classes)

@@ -184,7 +184,7 @@ class Passes:
         value = float(party.loss.value(totals, party.labels)) + alpha / 2 * (weights_square + penalty)
         self.objective = value
         self.certificate = gradient_square / (2 * alpha) if alpha > 0 else float(np.sqrt(gradient_square))
-        if 0 < party.plan.job.tol and self.certificate <= party.plan.job.tol:
+        if party.plan.job.tol > 0 and self.certificate <= party.plan.job.tol:
             proof = (
                 "the objective is certainly within {:.3g} of its optimum"
                 if alpha > 0

@@ -8,12 +8,15 @@ from typing import Protocol
 class Schedule(Protocol):
     """`barrier`: an ask is answered only after the steps it follows. `pending`: pushes that may wait, None: all."""
 
-    barrier: bool
-    pending: int | None
+    @property
+    def barrier(self) -> bool: ...
+
+    @property
+    def pending(self) -> int | None: ...
 
 
 class Asynchronous:
-    """Nobody waits. A party that cannot follow drops pushed batches: an unbounded queue of stale ones diverges."""
+    """Nobody waits. A party that cannot follow drops pushed batches: a queue of stale ones diverges."""
 
     barrier = False
     pending = 16

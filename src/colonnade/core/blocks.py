@@ -32,6 +32,11 @@ class FeatureBlock(Protocol):
     @property
     def columns(self) -> int: ...
 
+    @property
+    def matrix(self) -> Any:
+        """The columns as numpy or scipy know them."""
+        ...
+
     def product(self, rows: Rows, w: Array) -> Array:
         """X_rows w."""
         ...
@@ -92,6 +97,7 @@ class DenseBlock:
         self.values = aligned(values.shape, values.dtype)
         self.values[...] = values
         self.rows, self.columns = values.shape
+        self.matrix = self.values
         self._wide = values.dtype == np.float64
         self._piece = max(1, PIECE // (8 * max(1, self.columns)))
         self._scratch = _Scratch()
@@ -158,6 +164,14 @@ class SparseBlock:
         self.indices = narrow.view(np.uint32) if narrow.dtype == np.int32 else narrow.astype(np.uint32)
         self.values = np.ascontiguousarray(values)
         self.rows, self.columns = len(indptr) - 1, columns
+        self._indptr = spans.view(np.int64)
+
+    @property
+    def matrix(self) -> Any:
+        from scipy.sparse import csr_array
+
+        indices = self.indices.view(np.int32)
+        return csr_array((self.values, indices, self._indptr), shape=(self.rows, self.columns), copy=False)
 
     def product(self, rows: Rows, w: Array) -> Array:
         starts, stops = self._spans(rows)
@@ -239,7 +253,7 @@ def _column(number: int, names: Sequence[Any] | None) -> str:
 
 def check_block(X: Any, party: str, columns: Sequence[Any] | None = None) -> FeatureBlock:
     """The block of X, refused if nothing can be learnt from it. `columns`: their names, for the sentence."""
-    names = columns if columns is not None else getattr(X, "columns", None)
+    names = X.columns if columns is None and hasattr(X, "to_numpy") else columns
     try:
         block = as_block(X)
     except DataError as error:

@@ -101,7 +101,7 @@ class DeadlockError(ColonnadeError):
 
 
 class Clock:
-    """An event loop of its own: what is due now in a queue, what is due later in a heap, both in order of scheduling."""
+    """An event loop of its own: what is due now in a queue, what is due later in a heap, in order."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -122,19 +122,19 @@ class Clock:
         self._order += 1
         heapq.heappush(self._watching, (time, self._order, callback, argument))
 
-    def run(self, over: Callable[[], bool]) -> None:
-        """Call what is due, jump to what is next, until it is over."""
-        due, later, watching = self._due, self._later, self._watching
-        while not over():
+    def run(self, waiting: set[str]) -> None:
+        """Call what is due, jump to what is next, as long as somebody waits."""
+        due, later, watched = self._due, self._later, self._watching
+        while waiting:
             if due and not (later and later[0][0] <= self.now and later[0][1] < due[0][0]):
                 _, callback, argument = due.popleft()
             elif later:
-                if watching and watching[0][0] < later[0][0]:
-                    self.now, _, callback, argument = heapq.heappop(watching)
+                if watched and watched[0][0] < later[0][0]:
+                    self.now, _, callback, argument = heapq.heappop(watched)
                 else:
                     self.now, _, callback, argument = heapq.heappop(later)
-            elif watching:
-                self.now, _, callback, argument = heapq.heappop(watching)
+            elif watched:
+                self.now, _, callback, argument = heapq.heappop(watched)
             else:
                 return
             callback(argument)
@@ -155,6 +155,7 @@ class Simulation:
         self.cost = world.cost or calibrated()
         self.transcript: list[tuple[float, str, str, bytes]] | None = [] if world.record else None
         self.noise = np.random.Generator(np.random.PCG64([world.seed, 1]))
+        self._waiting: set[str] = set()
         self.hosts = {name: SimulatedHost(self, name, position) for position, name in enumerate(parties)}
         for fault in world.faults:
             self.clock.watch(fault.at, self._strike, fault)
@@ -163,25 +164,17 @@ class Simulation:
         """Run until every party that is alive has finished."""
         hosts = self.hosts
 
-        waiting = set(finished)
-
-        def over() -> bool:
-            return not waiting
-
+        waiting = self._waiting = set(finished)
         for name, promise in finished.items():
             promise.then(lambda _, name=name: waiting.discard(name))  # type: ignore[misc]
-        self._dead = waiting.discard
         for name, host in hosts.items():
             if not host.alive:
                 waiting.discard(name)
-        self.clock.run(over)
+        self.clock.run(waiting)
         if waiting:
             raise DeadlockError(
                 f"deadlock at {self.clock.now:.6g} s: {', '.join(sorted(waiting))} wait and nothing is in flight"
             )
-
-    def _dead(self, name: str) -> None:
-        """Set by `run`: a dead party is not waited for."""
 
     def latency(self, sender: str, receiver: str) -> float:
         known = self.world.latency
@@ -194,7 +187,7 @@ class Simulation:
             self.hosts[fault.peer].cut(fault.party, "the link was cut")
             return
         host.alive = False
-        self._dead(fault.party)
+        self._waiting.discard(fault.party)
         for peer in list(host.links):
             self.hosts[peer].cut(fault.party, "the party died")
 

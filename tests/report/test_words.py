@@ -49,7 +49,7 @@ def test_seconds_sizes_and_settings():
 
 def test_the_terminal_shows_outcome_numbers_shares_and_gravest_finding_first():
     lines = text(a_report()).splitlines()
-    assert lines[0] == "Converged: certainly within 5 × 10⁻⁷ of the optimum"
+    assert lines[0] == "Converged to within 5 × 10⁻⁷ of the optimum"
     assert "  together  0.720" in "\n".join(lines)
     assert "  bank  2 columns: computing 75%, communicating 25%, waiting 0%" in lines
     assert lines[-2:] == ["  warning: Shop can read labels.", "  info: Bank asked twice."]

@@ -66,6 +66,7 @@ def render(report: Report) -> str:
     return _template().render(
         report=report,
         headline=words.headline(report),
+        detail=words.detail(report),
         tone=TONES.get(report.outcome, "bad"),
         masking=words.MASKING[report.job.aggregation],
         facts=words.facts(report),

@@ -10,8 +10,8 @@ from colonnade.report import words
 def text(report: Report) -> str:
     """Outcome, numbers, scores, each party's share of time, and what follows for whoever guards the data."""
     lines = [words.headline(report)]
-    if report.detail:
-        lines.append(f"  {report.detail}")
+    if detail := words.detail(report):
+        lines.append(f"  {detail}")
     lines += _table(words.facts(report))
     lines += _scores(report)
     lines += _parties(report)

@@ -91,8 +91,15 @@ def gap(report: Report) -> float | None:
 
 def headline(report: Report) -> str:
     if report.outcome == "converged" and report.certificate is not None:
-        return f"Converged: certainly within {number(report.certificate)} of the optimum"
+        return f"Converged to within {number(report.certificate)} of the optimum"
     return HEADLINES.get(report.outcome, report.outcome)
+
+
+def detail(report: Report) -> str:
+    """Why the run ended, as a sentence; nothing where the headline has said it."""
+    if report.outcome == "converged" and report.certificate is not None or not report.detail:
+        return ""
+    return report.detail[0].upper() + report.detail[1:].rstrip(".") + "."
 
 
 def facts(report: Report) -> list[tuple[str, str]]:

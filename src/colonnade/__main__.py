@@ -1,0 +1,7 @@
+"""`python -m colonnade`."""
+
+import sys
+
+from colonnade.cli import main
+
+sys.exit(main())

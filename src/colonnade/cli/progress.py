@@ -1,0 +1,108 @@
+"""How a run goes, while it goes: a table on a terminal, plain lines elsewhere, JSON for machines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Event = dict[str, Any]
+SHARES = ("computing", "communicating", "waiting")
+
+
+class Progress(Protocol):
+    """Told of each party's events; closed when the run has ended."""
+
+    def watch(self, party: str, event: Event) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def progress(coordinator: str, json: bool) -> Progress:
+    if json:
+        return JsonProgress()
+    return LiveProgress(coordinator) if sys.stdout.isatty() else PlainProgress(coordinator)
+
+
+class JsonProgress:
+    """One JSON object an event."""
+
+    def watch(self, party: str, event: Event) -> None:
+        emit({"event": "progress", "party": party, **event})
+
+    def close(self) -> None:
+        pass
+
+
+def emit(event: Event) -> None:
+    print(msgspec.json.encode(event, enc_hook=str).decode(), flush=True)
+
+
+class PlainProgress:
+    """The coordinator's view, a line a second at most."""
+
+    def __init__(
+        self, coordinator: str, every: float = 1.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._coordinator = coordinator
+        self._every = every
+        self._clock = clock
+        self._next = clock() + every
+
+    def watch(self, party: str, event: Event) -> None:
+        if party == self._coordinator and self._clock() >= self._next:
+            self._next = self._clock() + self._every
+            print(summary(event), flush=True)
+
+    def close(self) -> None:
+        pass
+
+
+def summary(event: Event) -> str:
+    """Rounds, objective and certificate, as far as they are known."""
+    known = [f"{event.get('rounds', 0):,} rounds"]
+    if event.get("objective") is not None:
+        known.append(f"objective about {event['objective']:.6f}")
+    if event.get("certificate") is not None:
+        known.append(f"certified gap {event['certificate']:.2e}")
+    return ", ".join(known)
+
+
+class LiveProgress:
+    """A table that is redrawn: the run in its title, each party's share of time below."""
+
+    def __init__(self, coordinator: str) -> None:
+        from rich.live import Live
+
+        self._coordinator = coordinator
+        self._events: dict[str, Event] = {}
+        self._live = Live(self._table(), refresh_per_second=8, transient=True)
+        self._live.start()
+
+    def watch(self, party: str, event: Event) -> None:
+        self._events[party] = event
+        self._live.update(self._table())
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _table(self) -> Table:
+        from rich.markup import escape
+        from rich.table import Table
+
+        title = summary(self._events.get(self._coordinator, {}))
+        table = Table(title=title, title_justify="left", box=None)
+        table.add_column("party")
+        for name in SHARES:
+            table.add_column(name, justify="right")
+        for party, event in self._events.items():
+            spent = [float(event.get(name) or 0.0) for name in SHARES]
+            total = sum(spent) or 1.0
+            table.add_row(escape(party), *(f"{part / total:.0%}" for part in spent))
+        return table

@@ -1,0 +1,114 @@
+"""`colonnade train` and `colonnade simulate`."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from colonnade.cli.arguments import Command
+from colonnade.cli.inputs import Inputs, gather
+from colonnade.cli.progress import emit, progress
+from colonnade.errors import DataError
+from colonnade.record import Report
+
+EXIT_CODES = {"converged": 0, "budget": 0, "interrupted": 130}
+"""All other outcomes are failures: 1."""
+
+NOT_MASKED = (
+    "NOT MASKED: each party sees its neighbours' shares. "
+    'aggregation = "plain" is for comparison; use "pairwise" for real data.'
+)
+
+
+def run(command: Command) -> int:
+    path = Path(command.path)
+    inputs = gather(path, command.job)
+    folder = _folder(path, command.out)
+    _announce(inputs, command.json)
+    report = _train(command, inputs)
+    report = dataclasses.replace(report, reference=_fit(report, inputs))
+    _keep(report, inputs, folder)
+    _tell(report, folder, command.json)
+    return EXIT_CODES.get(report.outcome, 1)
+
+
+def _folder(path: Path, out: str | None) -> Path:
+    """Where the run goes: a new folder in `runs` beside the job file, or the one that was named."""
+    if out is not None:
+        return Path(out)
+    runs = path.parent / "runs"
+    number = 1
+    while (runs / f"{path.stem}-{number}").exists():
+        number += 1
+    return runs / f"{path.stem}-{number}"
+
+
+def _announce(inputs: Inputs, json: bool) -> None:
+    parties = {name: len(columns) for name, columns in inputs.columns.items()}
+    if json:
+        emit({"event": "start", "rows": inputs.rows, "columns": parties, "job": inputs.job})
+    else:
+        print(
+            f"{inputs.rows:,} rows; "
+            + ", ".join(f"{name} {count} columns" for name, count in parties.items())
+        )
+    if inputs.job.aggregation == "plain":
+        print(NOT_MASKED, file=sys.stderr)
+
+
+def _train(command: Command, inputs: Inputs) -> Report:
+    from colonnade import federation
+
+    labels = inputs.job.labels or tuple(inputs.blocks)
+    shown = progress(labels[0], command.json)
+    more: dict[str, Any] = {"ids": inputs.ids, "columns": inputs.columns, "watch": shown.watch}
+    try:
+        if command.name == "train":
+            return federation.train_locally(inputs.job, inputs.blocks, inputs.labels, **more)
+        from colonnade.runtime.simulated import World
+
+        return federation.simulate(inputs.job, inputs.blocks, inputs.labels, World(**command.world), **more)
+    finally:
+        shown.close()
+
+
+def _fit(report: Report, inputs: Inputs) -> dict[str, Any] | None:
+    from colonnade.cli.scoring import fit_of
+
+    return fit_of(report, inputs)
+
+
+def _keep(report: Report, inputs: Inputs, folder: Path) -> None:
+    """The run's folder: numbers, models with their preparation, and the page."""
+    from colonnade.report import page
+
+    report.save(folder)
+    page.write(report, folder / "report.html")
+    try:
+        for party, recipe in inputs.recipes.items():
+            (folder / "models" / f"{party}.prepare.json").write_bytes(msgspec.json.encode(recipe))
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be written ({error.strerror}): free some space") from None
+
+
+def _tell(report: Report, folder: Path, json: bool) -> None:
+    models = {party: str(folder / "models" / f"{party}.npz") for party in report.parties}
+    page = folder / "report.html"
+    if json:
+        last = {name: column[-1].item() for name, column in report.trace.to_numpy().items()}
+        ended = {"outcome": report.outcome, "detail": report.detail, "certificate": report.certificate}
+        fit = report.reference or {}
+        emit({"event": "end", **ended, **last, "fit": fit, "models": models, "report": str(page)})
+    else:
+        from colonnade.report import text
+
+        print(text(report))
+        print("  weights, a file a party:")
+        print("\n".join(f"    {name}" for name in models.values()))
+        print(f"  report: {page}")
+    if EXIT_CODES.get(report.outcome, 1) == 1:
+        print(f"colonnade: the run failed: {report.outcome}: {report.detail}", file=sys.stderr)

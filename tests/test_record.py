@@ -176,6 +176,13 @@ def test_a_broken_report_is_refused_with_the_folder_named(tmp_path, broken):
         load(tmp_path / "run")
 
 
+def test_a_report_reads_no_file_outside_its_folder(tmp_path):
+    head = a_report().save(tmp_path / "run") / "report.json"
+    head.write_text(head.read_text().replace('"bank"', '"../../bank"'))
+    with pytest.raises(DataError, match=r"party name '\.\./\.\./bank'"):
+        load(tmp_path / "run")
+
+
 def test_a_folder_without_a_report_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"no report\.json"):
         load(tmp_path)

@@ -97,7 +97,7 @@ def headline(report: Report) -> str:
 
 def detail(report: Report) -> str:
     """Why the run ended, as a sentence; nothing where the headline has said it."""
-    if report.outcome == "converged" and report.certificate is not None or not report.detail:
+    if (report.outcome == "converged" and report.certificate is not None) or not report.detail:
         return ""
     return report.detail[0].upper() + report.detail[1:].rstrip(".") + "."
 

@@ -18,10 +18,8 @@ _STEEP = 700.0
 _NEAR = 1e-8
 """A Newton step so short leaves an error of its square: no bit of the intercept is wrong after it."""
 
-_FLAT = 1e-6
-"""A slope above this is no optimum, however short the step."""
-
-_MOST_STEPS = 200
+_LEAST_DAMPING = 1e-12
+_MOST_STEPS = 100
 
 
 class Loss(Protocol):
@@ -201,22 +199,23 @@ def _damped_newton(loss: Loss, scores: Array, labels: Labels, b: Array, penalty:
     def objective(b: Array) -> float:
         return loss.value(scores + b, labels) + penalty / 2 * float(b @ b)
 
-    b, damping, unit = b - b.mean(), 0.0, np.eye(len(b))
+    b, damping, unit = b - b.mean(), _LEAST_DAMPING, np.eye(len(b))
     best = objective(b)
     for _ in range(_MOST_STEPS):
         slope = loss.slopes(scores + b, labels).mean(axis=0) + penalty * b
         bend = _bend(loss, scores + b, labels) + (penalty + damping) * unit
-        step = np.linalg.lstsq(bend, slope, rcond=None)[0]
+        step = np.linalg.solve(bend, slope)
         step -= step.mean()
         small = np.abs(step).max() <= _NEAR
         reached = objective(b - step)
-        if (reached > best and not small) or (small and np.abs(slope).max() > _FLAT):
-            damping = max(10.0 * damping, _FLAT)
+        if reached > best and not small:
+            damping *= 10.0
             continue
-        b, best, damping = b - step, reached, damping / 10.0 if damping > _NEAR else 0.0
-        if small:
+        b, best = b - step, reached
+        if small and damping == _LEAST_DAMPING:
             break
-    return b
+        damping = max(damping / 10.0, _LEAST_DAMPING)
+    return cast(Array, b - b.mean())
 
 
 def _bend(loss: Loss, theta: Array, labels: Labels) -> Array:

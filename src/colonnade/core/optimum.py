@@ -13,7 +13,9 @@ from colonnade.core.losses import LOSSES, Loss, eliminate_intercept
 Array = NDArray[np.float64]
 
 _DIRECT = 1_200
-"""Up to so many unknowns f'' is formed and solved; beyond, conjugate gradients multiply by it."""
+"""Up to so many unknowns the second derivative is formed; beyond, only products with it."""
+
+_MOST_PRODUCTS = 1_000
 
 _ENOUGH = 1e-16
 """Where a step promises less than this part of the objective, it is the last one."""
@@ -22,7 +24,7 @@ _MOST_STEPS = 100
 
 
 class Optimum(NamedTuple):
-    """Weights (d,) or (d, c), intercept, the objective there, and how far above its optimum that is at most."""
+    """Weights (d,) or (d, c), intercept, the objective there, and how far above its optimum it is at most."""
 
     weights: Array
     intercept: float | Array
@@ -38,7 +40,7 @@ def pooled_optimum(
     intercept: bool = False,
     penalise: bool = False,
 ) -> Optimum:
-    """Minimise mean loss + alpha/2 |w|² over all columns (Newton's method). `labels` as the loss encodes them.
+    """Minimise mean loss + alpha/2 |w|² over all columns. `labels` are encoded by the loss already.
 
     The gap is |∇_w f(w, b*)|² / (2 alpha), infinite without a penalty.
     """
@@ -126,7 +128,7 @@ def _newton(problem: _Problem) -> Array:
         slope = problem.gradient(theta, w)
         direction = (_solved if w.size <= _DIRECT else _conjugate)(problem, theta, slope)
         promise = float(np.vdot(slope, direction))
-        if promise <= _ENOUGH * max(abs(value), _ENOUGH):
+        if not promise > _ENOUGH * max(abs(value), _ENOUGH):
             return w - direction
         length = 1.0
         while True:
@@ -152,7 +154,7 @@ def _conjugate(problem: _Problem, theta: Array, slope: Array) -> Array:
     d, r, p = np.zeros_like(slope), slope.copy(), slope.copy()
     squared = float(np.vdot(r, r))
     enough = squared * min(1e-2, squared)
-    for _ in range(_DIRECT):
+    for _ in range(_MOST_PRODUCTS):
         bent = problem.bend_along(theta, p)
         length = squared / float(np.vdot(p, bent))
         d += length * p

@@ -31,13 +31,12 @@ def main(arguments: list[str] | None = None) -> int:
     folder: Path = options.folder or Path("demo/quick" if options.quick else "demo")
     print(f"Three organisations' tables of the flights from New York in 2013, in {folder}/ ...", flush=True)
     demo_tables.write(folder, every=20 if options.quick else 1)
-    code = cli.main(["train", str(folder / "job.toml"), "--run", str(folder / "run")])
+    code = cli.main(["train", str(folder / "job.toml"), "--out", str(folder / "run")])
     if code:
         return code
     print("\nComparing with scikit-learn on all columns together ...", flush=True)
     report = record.load(folder / "run")
     report = replace(report, reference=compared(folder, report))
-    report.save(folder / "run")
     path = page.write(report, folder / "report.html")
     print("\n".join([*conclusions(report), "", f"The report: {path}"]))
     print(f"Change {folder}/job.toml and run: .venv/bin/colonnade train {folder}/job.toml")
@@ -73,7 +72,8 @@ def _test_table(folder: Path, party: str) -> tables.Table:
     side = jobfile.read_party(folder, party)
     path = folder / side.table
     path = path.with_name(f"{path.stem}-test{path.suffix}")
-    return sources.read(path, side.id, side.label or None, side.columns)
+    label = side.label if isinstance(side.label, str) else None
+    return sources.read(path, side.id, label, side.columns)
 
 
 def compared(folder: Path, report: record.Report) -> dict[str, Any]:

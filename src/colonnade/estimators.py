@@ -105,7 +105,7 @@ class _VerticalModel(BaseEstimator):  # type: ignore[misc]
     def _job(self, loss: str, parties: tuple[str, ...], rows: int) -> Job:
         values = {name: getattr(self, name) for name in _settings() if name not in OWN}
         values["batch_size"] = min(values["batch_size"], rows)
-        if isinstance(values["random_state"], np.random.RandomState):
+        if hasattr(values["random_state"], "randint"):  # a generator, as scikit-learn's estimators take
             values["random_state"] = int(values["random_state"].randint(2**31))
         return Job(loss=loss, parties=parties, **values)  # type: ignore[arg-type]
 

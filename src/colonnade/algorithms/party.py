@@ -166,9 +166,7 @@ class Party:
             if sweep:
                 await self.passes.own_snapshot()
             return
-        certify = self.passes.certificate_due()
-        if sweep and self.certifies and (self.schedule.barrier or not self.meter.rows):
-            certify = True
+        certify = self.certifies if sweep else self.passes.certificate_due()
         if sweep or certify:
             await self.passes.coordinate(sweep, certify)
             self.watcher.look()
@@ -310,6 +308,8 @@ class Party:
         count = len(push.values) // (8 * self.plan.classes)
         self.counters["slopes" if slopes_learnt else "scores"] += count
         rows = self.exchange.rows_of_round(push.round)
+        if count != count_of(rows) and not isinstance(rows, slice):
+            raise RemoteProtocolError(f"pushed {count:,} rows of round {push.round}, which has {count_of(rows):,}")
         if isinstance(rows, slice):
             self.inbox.put(lambda: self._apply_pass(push), batch=False)
         else:

@@ -168,10 +168,10 @@ class Peers:
         self.mask_keys[peer.position] = keys.mask
         peer.check_key = keys.check
         self._host.limit(peer.name, peer.conversation.limit())
-        self._write(peer, RowCheck(row_check(keys.check, self._ids)))
+        self._write(peer, RowCheck(self._row_check(peer, self.me)))
 
     def _rows_compared(self, peer: Peer, check: RowCheck) -> None:
-        if check.digest != row_check(peer.check_key, self._ids):
+        if check.digest != self._row_check(peer, peer.position):
             raise RefusedError(
                 f"{peer.name} and {self.names[self.me]} hold their rows in different order or for different ids: "
                 "sort both tables by the id column, or keep the common rows only"
@@ -180,6 +180,10 @@ class Peers:
         for message, frame in queue or ():
             self._write(peer, message, frame)
         peer.ready.set(None)
+
+    def _row_check(self, peer: Peer, sender: int) -> bytes:
+        """Bound to its sender, so that nobody can pass by echoing ours."""
+        return row_check(peer.check_key, sender.to_bytes(2, "little") + self._ids)
 
     def _signed(self, name: str, incarnation: int, public_key: bytes) -> bytes:
         return b"\0".join((self._terms.job, name.encode(), incarnation.to_bytes(8, "little"), public_key))

@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from colonnade.cli.arguments import Command
 from colonnade.cli.inputs import Inputs, gather
 from colonnade.cli.progress import emit
-from colonnade.cli.training import NOT_MASKED
-from colonnade.cost import Cost, Links, expected
-from colonnade.job import Plan, plan
-
-LOCAL_MESSAGE = 2e-5
-"""Seconds that a message costs on one machine: measured, masked and over TLS."""
+from colonnade.cli.training import expected_cost, warn_unmasked
+from colonnade.job import Plan
 
 
 def run(command: Command) -> int:
     from colonnade.privacy import exposure
 
     inputs = gather(Path(command.path), command.job)
-    agreed = _planned(inputs)
-    cost = expected(agreed, inputs.nonzeros, Links(per_message=LOCAL_MESSAGE))
+    _refuse_blocks(inputs)
+    agreed = inputs.plan()
+    cost, sentence = expected_cost(command, inputs, agreed)
     findings = exposure.expected(agreed, {name: len(columns) for name, columns in inputs.columns.items()})
     if command.json:
         emit({"event": "check", "chosen": agreed.chosen(), "cost": cost, "exposure": findings})
         return 0
-    print("\n".join([*_described(inputs, agreed), *_costs(cost)]))
-    if inputs.job.aggregation == "plain":
-        print(NOT_MASKED, file=sys.stderr)
+    print("\n".join([*_described(inputs, agreed), sentence, f"  {cost.assumption}"]))
+    warn_unmasked(inputs.job)
     print("what parties could learn:")
     for finding in findings:
         print(f"  {finding.severity}: {finding.sentence}")
     return 0
 
 
-def _planned(inputs: Inputs) -> Plan:
-    """The plan of the run, once blocks and labels have passed the checks that a run makes."""
+def _refuse_blocks(inputs: Inputs) -> None:
+    """The checks that a run makes of its blocks."""
     from colonnade.core.blocks import check_block
-    from colonnade.core.losses import LOSSES
 
     for name, block in inputs.blocks.items():
         check_block(block, name, inputs.columns[name])
-    _, classes = LOSSES[inputs.job.loss].encode(inputs.labels)
-    return plan(inputs.job, tuple(inputs.blocks), inputs.rows, 1 if classes is None else len(classes))
 
 
 def _described(inputs: Inputs, agreed: Plan) -> list[str]:
@@ -54,13 +46,3 @@ def _described(inputs: Inputs, agreed: Plan) -> list[str]:
         lines.append(f"  {name}: {len(inputs.columns[name])} columns, {layout}{holds}")
     chosen = {key: value for key, value in agreed.chosen().items() if isinstance(value, str)}
     return [*lines, "  " + ", ".join(f"{key} {value}" for key, value in chosen.items())]
-
-
-def _costs(cost: Cost) -> list[str]:
-    from colonnade.report import words
-
-    return [
-        f"expected: {cost.rounds:,} rounds, {cost.messages:,} messages, {words.size(cost.bytes)}, "
-        f"{words.seconds(cost.seconds)} on this machine",
-        f"  {cost.assumption}",
-    ]

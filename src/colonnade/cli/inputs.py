@@ -17,7 +17,7 @@ from colonnade.data.preparation import Prepare, Recipe, apply, fit
 from colonnade.data.sources import read
 from colonnade.data.tables import Table
 from colonnade.errors import ConfigurationError, DataError, nearest
-from colonnade.job import Job
+from colonnade.job import Job, Plan, plan
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,13 @@ class Inputs:
     @property
     def rows(self) -> int:
         return len(self.labels)
+
+    def plan(self) -> Plan:
+        """The job with every `auto` decided for these tables, or the refusal that a run would end in."""
+        from colonnade.core.losses import LOSSES
+
+        _, classes = LOSSES[self.job.loss].encode(self.labels)
+        return plan(self.job, tuple(self.blocks), self.rows, 1 if classes is None else len(classes))
 
     @property
     def nonzeros(self) -> dict[str, int]:

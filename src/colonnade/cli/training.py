@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,10 +13,18 @@ from colonnade.cli.arguments import Command
 from colonnade.cli.inputs import Inputs, gather
 from colonnade.cli.progress import emit, progress
 from colonnade.errors import DataError
+from colonnade.job import Job, Plan
 from colonnade.record import Report
+
+if TYPE_CHECKING:
+    from colonnade.cost import Cost
+    from colonnade.runtime.simulated import World
 
 EXIT_CODES = {"converged": 0, "budget": 0, "interrupted": 130}
 """All other outcomes are failures: 1."""
+
+LOCAL_MESSAGE = 2e-5
+"""Seconds that a message costs on one machine, masked and over TLS."""
 
 NOT_MASKED = (
     "NOT MASKED: each party sees its neighbours' shares. "
@@ -27,9 +35,11 @@ NOT_MASKED = (
 def run(command: Command) -> int:
     path = Path(command.path)
     inputs = gather(path, command.job)
+    agreed = inputs.plan()
+    world = _world(command, agreed)
     folder = _folder(path, command.out)
-    _announce(inputs, command.json)
-    report = _train(command, inputs)
+    _announce(command, inputs, agreed)
+    report = _train(command, inputs, world)
     report = dataclasses.replace(report, reference=_fit(report, inputs))
     _keep(report, inputs, folder)
     _tell(report, folder, command.json)
@@ -47,31 +57,57 @@ def _folder(path: Path, out: str | None) -> Path:
     return runs / f"{path.stem}-{number}"
 
 
-def _announce(inputs: Inputs, json: bool) -> None:
-    parties = {name: len(columns) for name, columns in inputs.columns.items()}
-    if json:
-        emit({"event": "start", "rows": inputs.rows, "columns": parties, "job": inputs.job})
+def _world(command: Command, agreed: Plan) -> World | None:
+    """The simulated world, or None for processes."""
+    if command.name != "simulate":
+        return None
+    from colonnade.runtime.simulated import World
+
+    world = World(**command.world)
+    world.check(agreed.parties)
+    return world
+
+
+def expected_cost(command: Command, inputs: Inputs, agreed: Plan) -> tuple[Cost, str]:
+    """What the run should cost, and the same in words."""
+    from colonnade.cost import Links, expected
+    from colonnade.report import words
+
+    if command.name == "simulate":
+        links = Links(latency=command.world["latency"], bandwidth=command.world["bandwidth"])
     else:
-        print(
-            f"{inputs.rows:,} rows; "
-            + ", ".join(f"{name} {count} columns" for name, count in parties.items())
-        )
-    if inputs.job.aggregation == "plain":
+        links = Links(per_message=LOCAL_MESSAGE)
+    cost = expected(agreed, inputs.nonzeros, links)
+    parts = [f"{cost.rounds:,} rounds", f"{cost.messages:,} messages", words.size(cost.bytes)]
+    return cost, f"expected: {', '.join(parts)}, {words.seconds(cost.seconds)} ({cost.passes:.3g} passes)"
+
+
+def warn_unmasked(job: Job) -> None:
+    if job.aggregation == "plain":
         print(NOT_MASKED, file=sys.stderr)
 
 
-def _train(command: Command, inputs: Inputs) -> Report:
+def _announce(command: Command, inputs: Inputs, agreed: Plan) -> None:
+    columns = {name: len(names) for name, names in inputs.columns.items()}
+    cost, sentence = expected_cost(command, inputs, agreed)
+    if command.json:
+        emit({"event": "start", "rows": inputs.rows, "columns": columns, "job": inputs.job, "expected": cost})
+    else:
+        held = ", ".join(f"{name} {count} columns" for name, count in columns.items())
+        print(f"{inputs.rows:,} rows; {held}\n{sentence}", flush=True)
+    warn_unmasked(inputs.job)
+
+
+def _train(command: Command, inputs: Inputs, world: World | None) -> Report:
     from colonnade import federation
 
     labels = inputs.job.labels or tuple(inputs.blocks)
     shown = progress(labels[0], command.json)
     more: dict[str, Any] = {"ids": inputs.ids, "columns": inputs.columns, "watch": shown.watch}
     try:
-        if command.name == "train":
+        if world is None:
             return federation.train_locally(inputs.job, inputs.blocks, inputs.labels, **more)
-        from colonnade.runtime.simulated import World
-
-        return federation.simulate(inputs.job, inputs.blocks, inputs.labels, World(**command.world), **more)
+        return federation.simulate(inputs.job, inputs.blocks, inputs.labels, world, **more)
     finally:
         shown.close()
 

@@ -32,6 +32,7 @@ from colonnade.runtime.tasks import (
     pack,
     read_news,
 )
+from colonnade.runtime.worker import DENSE, SPARSE
 from colonnade.wire.codec import LONGEST_FRAME, FrameReader
 
 if TYPE_CHECKING:
@@ -163,7 +164,8 @@ class _Run:
                 file, sections = pack(blocks[name], labels.get(name), ids.get(name, b""))
                 with file:
                     child = self._add(name)
-                    server.fork(child.far_control, child.far_lifeline, sockets[name], file.fileno())
+                    kind = DENSE if "dense" in sections else SPARSE
+                    server.fork(kind, child.far_control, child.far_lifeline, sockets[name], file.fileno())
                 child.far_control.close()
                 child.far_lifeline.close()
                 child.tell(
@@ -228,6 +230,7 @@ class _Run:
                 child.result = news.payload
             elif isinstance(news, Failed):
                 child.reason = news.reason
+                sys.stderr.write(news.traceback)
             elif self._watch is not None:
                 self._watch(child.name, news.event)
 
@@ -292,10 +295,10 @@ class _Server:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def fork(self, *ends: socket.socket | int) -> None:
+    def fork(self, kind: bytes, *ends: socket.socket | int) -> None:
         descriptors = [end if isinstance(end, int) else end.fileno() for end in ends]
         try:
-            socket.send_fds(self._channel, [b"f"], descriptors)
+            socket.send_fds(self._channel, [kind], descriptors)
         except OSError as error:
             raise ColonnadeError(
                 f"no party process can be started ({error.strerror or error}): see the messages above"

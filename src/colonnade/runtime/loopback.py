@@ -31,12 +31,13 @@ def run_loopback(
     thread = threading.Thread(target=run.main, name="colonnade-loopback")
     thread.start()
     patient = True
-    while thread.is_alive():
+    while not run.over.is_set():
         try:
-            thread.join()
+            run.over.wait()  # a join that Ctrl-C interrupts takes the thread for dead
         except KeyboardInterrupt:
             run.interrupt() if patient else run.stop(KeyboardInterrupt())
             patient = False
+    thread.join()
     if run.error is not None:
         raise run.error
     return {name: run.results[name] for name in starters}
@@ -52,6 +53,7 @@ class _Loopback(Generic[R]):
     ) -> None:
         self.results: dict[str, R] = {}
         self.error: BaseException | None = None
+        self.over = threading.Event()
         self._starters = starters
         self._loop = loop_factory()
         self._hosts: list[NetworkHost] = []
@@ -64,6 +66,7 @@ class _Loopback(Generic[R]):
             self.error = self.error or error
         finally:
             self._loop.close()
+            self.over.set()
 
     def interrupt(self) -> None:
         def tell() -> None:

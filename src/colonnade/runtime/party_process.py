@@ -110,10 +110,11 @@ class _PartyProcess(asyncio.Protocol):
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        if not isinstance(error, (ColonnadeError, KeyboardInterrupt)):
-            traceback.print_exception(error)
-        known = isinstance(error, ColonnadeError)
-        self._tell(Failed(str(error) if known else f"{type(error).__name__}: {error}"))
+        if isinstance(error, ColonnadeError):
+            self._tell(Failed(str(error)))
+        else:
+            trace = "".join(traceback.format_exception(error))
+            self._tell(Failed(f"{type(error).__name__}: {error}", trace))
         self._end(1)
 
     def _tell(self, news: News) -> None:

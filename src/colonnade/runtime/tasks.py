@@ -65,9 +65,10 @@ class Finished(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """From a party: why it has none."""
+    """From a party: why it has none; a bug brings its traceback."""
 
     reason: str
+    traceback: str = ""
 
 
 Order = Task | Interrupt | Leave
@@ -101,8 +102,10 @@ def pack(block: Array | csr_array, labels: Array | None, ids: bytes) -> tuple[IO
     try:
         sections = {name: _append(file, name, array) for name, array in arrays.items()}
         file.flush()
-    except OSError as error:
+    except BaseException as error:
         file.close()
+        if not isinstance(error, OSError):
+            raise
         raise ColonnadeError(
             f"cannot hand a block over in {tempfile.gettempdir()} ({error.strerror or error}): "
             "free some space there, or set TMPDIR to a folder that has it"

@@ -13,18 +13,21 @@ import selectors
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 PRELOADED = (
     "uvloop",
-    "scipy.sparse",
     "cryptography.x509",
     "colonnade.runtime.party_process",
     "colonnade.core.blocks",
-    "colonnade.core.kernels",
     "colonnade.algorithms.party",
     "colonnade.algorithms.result",
 )
+FOR_SPARSE_BLOCKS = ("scipy.sparse", "colonnade.core.kernels")
+"""Half a second of numba that dense blocks do without."""
+
+DENSE, SPARSE = b"d", b"s"
 FORK_DESCRIPTORS = 4
 """What comes with each request: control socket, lifeline, listening socket, file of arrays."""
 
@@ -33,7 +36,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class ForkServer:
-    """One byte with four descriptors asks for a child. A lifeline that closes kills its child; a child that
+    """DENSE or SPARSE with four descriptors asks for a child. A lifeline that closes kills its child; a child that
     ends is reported on its lifeline: the exit status, or minus the signal."""
 
     def __init__(self, channel: socket.socket) -> None:
@@ -71,6 +74,8 @@ class ForkServer:
             return False
         if not request:
             return False
+        if request == SPARSE:
+            preload(FOR_SPARSE_BLOCKS)
         control, lifeline, server, arrays = descriptors
         server_pid = os.getpid()
         pid = os.fork()
@@ -136,13 +141,17 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def preload(modules: Sequence[str]) -> None:
+    """Import what the children need; their collector then leaves it alone, so that it stays shared."""
+    for module in modules:
+        with contextlib.suppress(ModuleNotFoundError):  # uvloop is not everywhere
+            importlib.import_module(module)
+    gc.freeze()
+
+
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for module in PRELOADED:
-        with contextlib.suppress(ModuleNotFoundError):
-            importlib.import_module(module)
-    gc.collect()
-    gc.freeze()
+    preload(PRELOADED)
     ForkServer(socket.socket(fileno=int(sys.argv[1]))).serve()
 
 

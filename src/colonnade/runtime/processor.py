@@ -42,12 +42,10 @@ class Processor:
         self._took: dict[int, float] = {}
 
     def compute(self, call: Callable[[], T], nonzeros: int, writes: bool) -> Promise[T]:
-        size = nonzeros.bit_length()
-        if writes:
-            at_once = not self._busy and not self._queue
-        else:
-            at_once = self._took.get(size, nonzeros * FIRST_GUESS) < SHORT
+        size = int(nonzeros).bit_length()
         work = _Work(call, size, writes, Promise())
+        short = self._took.get(size, nonzeros * FIRST_GUESS) < SHORT
+        at_once = not (self._busy or self._queue) if writes else short
         if at_once:
             self._run(work)
         else:

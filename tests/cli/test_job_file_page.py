@@ -21,7 +21,7 @@ def row(option):
     else:
         left_out = str(option.default).lower() if option.default in (True, False) else str(option.default)
     cells = [f"`{option.name}`", option.expected.replace("'", "`"), left_out, option.help]
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 @pytest.mark.parametrize(

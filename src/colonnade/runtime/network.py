@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from colonnade.errors import ColonnadeError, ConfigurationError, RemoteProtocolError
 from colonnade.runtime.connection import Connection, tls_reason
 from colonnade.runtime.host import TRAINING, Link, Listener, Promise
@@ -53,12 +55,22 @@ def bind(address: Address) -> socket.socket:
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """The fastest event loop at hand."""
+    keep_buffers_mapped()
     try:
         import uvloop
     except ImportError:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
+
+
+def keep_buffers_mapped() -> None:
+    """Free one large block, which raises glibc's threshold for mapping memory by itself.
+
+    Each TLS read asks for 256 KiB and gives most of it back: below the threshold that is a mapping, made and
+    undone. Eight parties over TLS in one thread, 8 KiB answers: 400 µs a round as it comes, 170 µs so.
+    """
+    np.empty(2**20, np.uint8)
 
 
 def report_failures(loop: asyncio.AbstractEventLoop, failed: Callable[[BaseException], None]) -> None:

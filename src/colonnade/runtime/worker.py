@@ -19,6 +19,9 @@ from typing import NoReturn
 PRELOADED = (
     "uvloop",
     "cryptography.x509",
+    "cryptography.hazmat.primitives.serialization",
+    "cryptography.hazmat.primitives.asymmetric.x25519",
+    "cryptography.hazmat.primitives.kdf.hkdf",
     "colonnade.runtime.party_process",
     "colonnade.core.blocks",
     "colonnade.algorithms.party",

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     report = record.load(folder / "run")
     report = replace(report, reference=compared(folder, report))
     path = page.write(report, folder / "report.html")
-    print("\n".join([*conclusions(report), "", f"The report: {path}"]))
+    print("\n".join([*conclusions(report), "", f"The report, with this comparison: {path}"]))
     print(f"Change {folder}/job.toml and run: .venv/bin/colonnade train {folder}/job.toml")
     if not options.no_open and has_display():
         webbrowser.open(path.absolute().as_uri())

@@ -22,8 +22,9 @@ parties = ["airline", "weather", "registry"]
 labels = ["airline"]      # who holds y; the others step on the slopes it pushes
 aggregation = "pairwise"  # shares leave a party under masks that cancel in the sum only
 alpha = 1e-4              # penalty: mean loss + alpha/2 |w|^2
-batch_size = {batch_size}
-tol = 1e-5                # stop once the objective is certainly this near its optimum
+batch_size = 512
+step = 1.0                # tried out; "auto" finds a safe one, and takes three times as long
+tol = {tol}               # stop once the objective is certainly this near its optimum
 max_seconds = 60
 """
 
@@ -66,7 +67,7 @@ missing = "mean"
 def write(folder: Path, every: int = 1) -> None:
     """Write what is not in the folder yet: tables (of one flight in `every`), job.toml and party files."""
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {"job": JOB.format(folder=folder, batch_size=512 if every == 1 else 128)}
+    texts = {"job": JOB.format(folder=folder, tol="1e-6" if every == 1 else "1e-4")}
     texts |= {"airline": AIRLINE, "weather": WEATHER, "registry": REGISTRY}
     for name, text in texts.items():
         if not (folder / f"{name}.toml").exists():

@@ -2,11 +2,14 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from colonnade import record
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
@@ -84,6 +87,23 @@ class TestTables:
         (tmp_path / "weather-test.csv").unlink()
         tables.write(tmp_path, every=200)
         assert len(read(tmp_path / "weather-test.csv")) == 327
+
+
+def test_demo(tmp_path):
+    """The whole of it, on a twentieth of the flights."""
+    command = [sys.executable, SCRIPTS / "demo.py", "--quick", "--no-open", "--folder", tmp_path]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    alone, together, pooled = (
+        float(re.search(f"{name} +([0-9.]+)", run.stdout)[1])
+        for name in ("the airline alone", "the three together", "pooled, scikit-learn")
+    )
+    assert together > alone + 0.02
+    assert together == pytest.approx(pooled, abs=0.002)
+    report = record.load(tmp_path / "run")
+    assert (report.outcome, report.world, report.job.aggregation) == ("converged", "processes", "pairwise")
+    assert "let weather and registry read its labels" in run.stdout
+    assert "gap to the pooled optimum" in (tmp_path / "report.html").read_text()
 
 
 class TestBranchCoverage:

@@ -202,6 +202,17 @@ def test_the_module_runs_like_the_command(folder):
     assert "Traceback" not in complaint
 
 
+def test_a_reader_that_leaves_early_gets_no_traceback(folder):
+    process = command(
+        "simulate", folder.job, "--json", "--tol", "0", "--max-rounds", "3000", "--latency", "50ms"
+    )
+    with process:
+        process.stdout.readline()
+        process.stdout.close()
+        complaint = process.stderr.read()
+    assert (process.returncode, complaint) == (1, "")
+
+
 def test_ctrl_c_keeps_what_was_reached(folder):
     process = command(
         "train", folder.job, "--json", "--tol", "0", "--max-rounds", "100000000", start_new_session=True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
 Event = dict[str, Any]
 SHARES = ("computing", "communicating", "waiting")
@@ -75,34 +75,34 @@ def summary(event: Event) -> str:
 
 
 class LiveProgress:
-    """A table that is redrawn: the run in its title, each party's share of time below."""
+    """Redrawn in place: the run in a line, below it each party's share of time."""
 
     def __init__(self, coordinator: str) -> None:
         from rich.live import Live
 
         self._coordinator = coordinator
         self._events: dict[str, Event] = {}
-        self._live = Live(self._table(), refresh_per_second=8, transient=True)
+        self._live = Live(self._shown(), refresh_per_second=8, transient=True)
         self._live.start()
 
     def watch(self, party: str, event: Event) -> None:
         self._events[party] = event
-        self._live.update(self._table())
+        self._live.update(self._shown())
 
     def close(self) -> None:
         self._live.stop()
 
-    def _table(self) -> Table:
-        from rich.markup import escape
+    def _shown(self) -> Group:
+        from rich.console import Group
         from rich.table import Table
+        from rich.text import Text
 
-        title = summary(self._events.get(self._coordinator, {}))
-        table = Table(title=title, title_justify="left", box=None)
+        table = Table(box=None)
         table.add_column("party")
         for name in SHARES:
             table.add_column(name, justify="right")
         for party, event in self._events.items():
             spent = [float(event.get(name) or 0.0) for name in SHARES]
             total = sum(spent) or 1.0
-            table.add_row(escape(party), *(f"{part / total:.0%}" for part in spent))
-        return table
+            table.add_row(Text(party), *(f"{part / total:.0%}" for part in spent))
+        return Group(Text(summary(self._events.get(self._coordinator, {}))), table)

@@ -153,6 +153,10 @@ def _size(message: AnyMessage) -> int:
     return FRAME_PREFIX + len(encode(message))
 
 
+def shown(passes: float) -> str:
+    return f"{passes:,.0f}" if passes >= 10 else f"{passes:.2g}"
+
+
 def _assumption(plan: Plan, links: Links, passes: float) -> str:
     why = "as max_rounds allows" if plan.job.max_rounds is not None else "an assumption: 5 to 50 are usual"
     speed = (
@@ -161,6 +165,6 @@ def _assumption(plan: Plan, links: Links, passes: float) -> str:
         else f"{links.bandwidth:,.0f} bytes/s a link"
     )
     return (
-        f"For {passes:.3g} passes over the rows ({why}), {links.latency * 1e3:g} ms a message, {speed}, "
+        f"For {shown(passes)} passes over the rows ({why}), {links.latency * 1e3:g} ms a message, {speed}, "
         "computing as calibrated; joining and TLS are not counted."
     )

@@ -70,7 +70,7 @@ def _world(command: Command, agreed: Plan) -> World | None:
 
 def expected_cost(command: Command, inputs: Inputs, agreed: Plan) -> tuple[Cost, str]:
     """What the run should cost, and the same in words."""
-    from colonnade.cost import Links, expected
+    from colonnade.cost import Links, expected, shown
     from colonnade.report import words
 
     if command.name == "simulate":
@@ -79,7 +79,7 @@ def expected_cost(command: Command, inputs: Inputs, agreed: Plan) -> tuple[Cost,
         links = Links(per_message=LOCAL_MESSAGE)
     cost = expected(agreed, inputs.nonzeros, links)
     parts = [f"{cost.rounds:,} rounds", f"{cost.messages:,} messages", words.size(cost.bytes)]
-    return cost, f"expected: {', '.join(parts)}, {words.seconds(cost.seconds)} ({cost.passes:.3g} passes)"
+    return cost, f"expected: {', '.join(parts)}, {words.seconds(cost.seconds)} ({shown(cost.passes)} passes)"
 
 
 def warn_unmasked(job: Job) -> None:

@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 from colonnade.errors import ColonnadeError, ConfigurationError
 from colonnade.job import Job, plan
 from colonnade.runtime import launcher
+from colonnade.runtime.fork_server import fork_server
 from colonnade.runtime.launcher import run_processes
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="party processes need fork")
@@ -37,13 +38,13 @@ def short_patience(monkeypatch):
 @pytest.fixture(autouse=True)
 def nothing_is_left():
     """No open descriptor, no file and no process but the fork server, whatever a test did."""
-    launcher._fork_server()
+    fork_server()
     files = set(os.listdir(tempfile.gettempdir()))
     before = len(os.listdir("/proc/self/fd"))
     yield
     assert len(os.listdir("/proc/self/fd")) == before
     assert not [name for name in set(os.listdir(tempfile.gettempdir())) - files if "colonnade" in name]
-    assert children(launcher._fork_server()._process.pid) == []
+    assert children(fork_server().pid) == []
 
 
 def children(pid):
@@ -162,12 +163,12 @@ def test_below_a_running_event_loop_and_from_threads():
 
 
 def test_the_fork_server_is_used_again_and_replaced_when_it_has_gone():
-    first = launcher._fork_server()
-    assert launcher._fork_server() is first
-    os.kill(first._process.pid, signal.SIGKILL)
-    first._process.wait()
+    first = fork_server()
+    assert fork_server() is first
+    os.kill(first.pid, signal.SIGKILL)
+    wait_until(lambda: not first.alive)
     assert run("echo").died == {}
-    assert launcher._fork_server() is not first
+    assert fork_server() is not first
 
 
 # how parties end
@@ -247,7 +248,7 @@ def test_an_exception_in_watch_ends_everything():
 
 
 def test_the_end_of_the_fork_server_ends_its_parties():
-    server = launcher._fork_server()._process.pid
+    server = fork_server().pid
     watcher = Watcher(3, lambda pids: os.kill(server, signal.SIGKILL))
     collected = run("stay", watch=watcher)
     assert set(collected.died) == set(NAMES)
@@ -260,6 +261,7 @@ import sys, threading
 sys.path.insert(0, {folder!r})
 import numpy as np
 from colonnade.job import Job, plan
+from colonnade.runtime.fork_server import fork_server
 from colonnade.runtime.launcher import run_processes
 
 if __name__ != "__main__":
@@ -293,9 +295,9 @@ def test_no_orphan_survives_a_killed_parent(entry, tmp_path):
 
 FORK = """
 import os, time
-from colonnade.runtime import launcher
+from colonnade.runtime.fork_server import fork_server
 
-print(launcher._servers[os.getpid()]._process.pid, flush=True)
+print(fork_server().pid, flush=True)
 if os.fork():
     os._exit(0)
 print(os.getpid(), flush=True)

@@ -12,8 +12,10 @@ from talkers import Talker
 
 from colonnade.errors import ColonnadeError, ConfigurationError
 from colonnade.runtime import connection as connection_module
+from colonnade.runtime.eventloop import new_event_loop
 from colonnade.runtime.identity import client_context, ephemeral_identity, server_context
-from colonnade.runtime.network import NetworkHost, bind, new_event_loop
+from colonnade.runtime.mesh import bind
+from colonnade.runtime.network import NetworkHost
 from colonnade.wire.codec import HELLO_LIMIT
 
 PARTIES = ("bank", "shop", "club")

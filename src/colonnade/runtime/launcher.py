@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import selectors
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -17,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from colonnade.errors import ColonnadeError, ConfigurationError
+from colonnade.errors import ConfigurationError
 from colonnade.job import Plan
+from colonnade.runtime.fork_server import fork_server
 from colonnade.runtime.identity import ephemeral_identity
-from colonnade.runtime.network import Address, bind
+from colonnade.runtime.mesh import Address, bind
 from colonnade.runtime.tasks import (
     Failed,
     Finished,
@@ -44,9 +43,6 @@ GRACE_SECONDS = 10.0
 """What parties get, beyond the job's time-out, to end when another has died or the user asks."""
 
 GOODBYE_SECONDS = 5.0
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
-)
 
 Array = NDArray[Any]
 Watch = Callable[[str, dict[str, Any]], None]
@@ -154,7 +150,7 @@ class _Run:
         ids: Mapping[str, bytes],
         entry: str,
     ) -> None:
-        server = _fork_server()
+        server = fork_server()
         identities = {name: ephemeral_identity(name) for name in plan.parties}
         certificates = {name: identity.certificate_pem for name, identity in identities.items()}
         with contextlib.ExitStack() as stack:
@@ -274,63 +270,3 @@ def _interrupts() -> Iterator[socket.socket | None]:
             yield wake
         finally:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-class _Server:
-    """The preloaded process that forks parties; it ends when its channel closes."""
-
-    def __init__(self) -> None:
-        self._channel, far = socket.socketpair()
-        with far:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "colonnade.runtime.worker", str(far.fileno())],
-                pass_fds=[far.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=2,
-                env=os.environ | ONE_THREAD | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                start_new_session=True,  # a Ctrl-C of the terminal reaches the launcher alone
-            )
-
-    @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
-    def fork(self, kind: bytes, *ends: socket.socket | int) -> None:
-        descriptors = [end if isinstance(end, int) else end.fileno() for end in ends]
-        try:
-            socket.send_fds(self._channel, [kind], descriptors)
-        except OSError as error:
-            raise ColonnadeError(
-                f"no party process can be started ({error.strerror or error}): see the messages above"
-            ) from None
-
-    def close(self) -> None:
-        self._channel.close()
-        try:
-            self._process.wait(GOODBYE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-
-_servers: dict[int, _Server] = {}
-_starting = threading.Lock()
-
-
-def _fork_server() -> _Server:
-    """This process's fork server, started when first needed; a fork of this process starts its own."""
-    with _starting:
-        mine = os.getpid()
-        known = _servers.get(mine)
-        if known is not None and known.alive:
-            return known
-        if known is not None:
-            known.close()
-        server = _servers[mine] = _Server()
-        atexit.register(_close_server, mine)
-        return server
-
-
-def _close_server(owner: int) -> None:
-    if owner == os.getpid() and owner in _servers:
-        _servers.pop(owner).close()

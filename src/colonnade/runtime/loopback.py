@@ -8,9 +8,11 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
+from colonnade.runtime.eventloop import new_event_loop, report_failures
 from colonnade.runtime.host import Promise
 from colonnade.runtime.identity import ephemeral_identity
-from colonnade.runtime.network import Address, NetworkHost, bind, new_event_loop, report_failures
+from colonnade.runtime.mesh import Address, bind
+from colonnade.runtime.network import NetworkHost
 
 R = TypeVar("R")
 Starter = Callable[[NetworkHost], Promise[R]]

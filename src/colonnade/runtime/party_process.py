@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from colonnade.errors import ColonnadeError, ConfigurationError
+from colonnade.runtime.eventloop import new_event_loop, report_failures
 from colonnade.runtime.host import Promise
 from colonnade.runtime.identity import Identity
-from colonnade.runtime.network import NetworkHost, new_event_loop, report_failures
+from colonnade.runtime.network import NetworkHost
 from colonnade.runtime.tasks import (
     Failed,
     Finished,

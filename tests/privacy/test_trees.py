@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from colonnade.errors import ConfigurationError
 from colonnade.privacy.leakage import leaks, subtree
-from colonnade.privacy.trees import balanced, chain, reversed_chain, shifted, star, two_trees
+from colonnade.privacy.trees import balanced, chain, reversed_chain, shifted, star, turned, two_trees
 
-TREES = [star, balanced, chain, reversed_chain, shifted]
+TREES = [star, balanced, turned, chain, reversed_chain, shifted]
 places = st.integers(1, 130).flatmap(lambda q: st.tuples(st.just(q), st.integers(0, q - 1)))
 
 
@@ -102,3 +102,13 @@ def test_two_parties_cannot_have_two_trees():
 
 def test_one_party_sends_nothing():
     assert [tree(1, 0, 0) for tree in two_trees(1)] == [(None, ()), (None, ())]
+
+
+def test_a_turned_tree_uses_the_same_links_whoever_asks():
+    links = {
+        frozenset((me, parent))
+        for requester in range(37)
+        for me in range(37)
+        if (parent := turned(37, requester, me)[0]) is not None
+    }
+    assert len(links) == 36

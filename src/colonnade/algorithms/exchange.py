@@ -86,6 +86,7 @@ class Exchange:
         """Steps and snapshots this party has applied: what the synchronous barrier counts."""
         self.rounds_seen = 0
         self.rows_seen = 0
+        self.shares_received = 0
         self._answered: dict[int, Rows] = {}
 
     @property
@@ -150,6 +151,7 @@ class Exchange:
                 f"a share for round {share.round} of party {share.requester}, which is not open"
             )
         self._once(gathering, sender, False, share.round, self._tree(share.requester)[0][1])
+        self.shares_received += 1
         form = FORMATS[gathering.ask.what]
         self._add(gathering, form, form.words_from(share.words, self._count(gathering.ask)))
 

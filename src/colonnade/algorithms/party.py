@@ -123,7 +123,6 @@ class Party:
             yield self.sampler.draw()
             if not self.others:
                 await self.host.sleep(0)
-            self.watcher.look()
 
     async def total(self, rows: Batch) -> Any:
         """One secured sum of everybody's partial scores."""
@@ -151,6 +150,7 @@ class Party:
         await self.host.compute(take, sweeps * self.block.nonzeros(rows), TRAINING, writes=True)
         self.meter.stepped()
         self.exchange.moved()
+        self.watcher.look()
 
     async def share(self, rows: Batch, slopes: Any, scores: Any) -> None:
         """What the coordinator learnt moves the blocks of those who do not ask for themselves."""
@@ -309,7 +309,9 @@ class Party:
         self.counters["slopes" if slopes_learnt else "scores"] += count
         rows = self.exchange.rows_of_round(push.round)
         if count != count_of(rows) and not isinstance(rows, slice):
-            raise RemoteProtocolError(f"pushed {count:,} rows of round {push.round}, which has {count_of(rows):,}")
+            raise RemoteProtocolError(
+                f"pushed {count:,} rows of round {push.round}, which has {count_of(rows):,}"
+            )
         if isinstance(rows, slice):
             self.inbox.put(lambda: self._apply_pass(push), batch=False)
         else:
@@ -371,6 +373,8 @@ class Party:
         final = self.model.freeze() if keep is None else self.passes.at(keep)
         notes, weights, intercepts = self.meter.end(final)
         self.counters["dropped"] = self.inbox.dropped
+        if self.plan.job.aggregation == "plain":
+            self.counters["shares_in_clear"] = self.exchange.shares_received
         result = Result(
             party=self.host.name,
             outcome=self.ending.outcome,

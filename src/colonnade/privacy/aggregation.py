@@ -14,7 +14,7 @@ import msgspec
 from colonnade.errors import LocalProtocolError
 from colonnade.privacy.fixedpoint import Format, Words
 from colonnade.privacy.masks import MaskKey, Rows, request_nonce
-from colonnade.privacy.trees import Place, balanced, star, two_trees
+from colonnade.privacy.trees import Place, star, turned, two_trees
 
 Blinded: TypeAlias = tuple[Words, Words | None]
 """Words for the tree, and words for the mask tree where there is one."""
@@ -67,7 +67,7 @@ class Plain:
     needs_keys = False
 
     def tree(self, q: int, requester: int, me: int) -> Place:
-        return balanced(q, requester, me)
+        return turned(q, requester, me)
 
     def mask_tree(self, q: int, requester: int, me: int) -> Place | None:
         return None

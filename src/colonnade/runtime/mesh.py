@@ -55,6 +55,8 @@ class Owner(Protocol):
 
     def frames(self, connection: Connection, data: bytes) -> None: ...
 
+    def wrote(self, connection: Connection) -> None: ...
+
     def lost(self, peer: str, reason: str) -> None: ...
 
     def failed(self, error: BaseException) -> None: ...
@@ -205,6 +207,9 @@ class Mesh:
 
     def frames(self, connection: Connection, data: bytes) -> None:
         self._owner.frames(connection, data)
+
+    def wrote(self, connection: Connection) -> None:
+        self._owner.wrote(connection)
 
     def ended(self, connection: Connection, reason: str) -> None:
         self._lose(connection.peer, reason)

@@ -19,6 +19,9 @@ from colonnade.runtime.processor import Processor
 
 T = TypeVar("T")
 
+WORTH_SENDING_BEFORE = 50_000
+"""Work over more non-zeros than this starts after what was written has left."""
+
 
 class NetworkHost:
     """A `Host` over sockets; all of it runs on `loop`.
@@ -47,6 +50,7 @@ class NetworkHost:
         self._listener: Listener | None = None
         self._waiting: deque[Callable[[Listener], None]] = deque()
         self._inside = False
+        self._unflushed: list[Connection] = []
         self._mesh = Mesh(
             self, name, parties, identity, certificates, addresses, loop, server, connect_timeout
         )
@@ -70,6 +74,8 @@ class NetworkHost:
         self, work: Callable[[], T], nonzeros: int, lane: int = TRAINING, writes: bool = False
     ) -> Promise[T]:
         """Short work at once, long work in the one thread, whatever its lane."""
+        if nonzeros > WORTH_SENDING_BEFORE:
+            self._flush()
         return self._processor.compute(work, nonzeros, writes)
 
     def sign(self, data: bytes) -> bytes:
@@ -154,6 +160,18 @@ class NetworkHost:
         except RemoteProtocolError as error:
             connection.end(str(error))
 
+    def wrote(self, connection: Connection) -> None:
+        """Frames of one entry into the party leave together: a push and the next ask are one record."""
+        if self._inside:
+            self._unflushed.append(connection)
+        else:
+            connection.flush()
+
+    def _flush(self) -> None:
+        unflushed, self._unflushed = self._unflushed, []
+        for connection in unflushed:
+            connection.flush()
+
     def lost(self, peer: str, reason: str) -> None:
         def tell(listener: Listener) -> None:
             self._links[peer].fail(ColonnadeError(reason))
@@ -196,6 +214,7 @@ class NetworkHost:
         except BaseException as error:
             self.failed(error)
         finally:
+            self._flush()
             self._inside = False
             elapsed = time.perf_counter() - started
             self.communicating_seconds += elapsed - (self._processor.inline_seconds - computed)

@@ -135,6 +135,9 @@ def _all_training(compute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _found(observer: Observer, results: dict[str, Result]) -> Row:
+    failed = [result for result in results.values() if result.outcome not in ("budget", "diverged")]
+    if failed:
+        raise ColonnadeError(f"{failed[0].outcome}: {failed[0].detail}")
     curve = observer.papers_curve()
     return {
         "status": observer.status,

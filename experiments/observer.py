@@ -51,6 +51,9 @@ class Observer:
         self._parties = list(parties.values())
         self._coordinator = parties[plan.coordinator]
         self._most_rows = passes * plan.rows
+        self.gap_at_start = self._gap(
+            np.zeros(len(labels)) if plan.classes == 1 else np.zeros((len(labels), plan.classes)), 0.0, 0.0
+        )
         self._next_look = 0.0
         self._partial: dict[int, tuple[int, Any, float, Any]] = {}
         self._next_mark = dict.fromkeys(parties, 1)
@@ -62,8 +65,8 @@ class Observer:
         count = party.meter.stepped
         times = self.step_times[name]
 
-        def stepped() -> None:
-            count()
+        def stepped(*counted: int) -> None:
+            count(*counted)
             times.append(party.host.now())
             if len(times) >= self._next_mark[name]:
                 self._mark(name, party, len(times))
@@ -72,6 +75,7 @@ class Observer:
                 self._look(times[-1])
 
         party.meter.stepped = stepped  # type: ignore[method-assign]
+        party.meter.tick = lambda: None  # type: ignore[method-assign]  # the weights of a trace, not needed here
 
     def _look(self, now: float) -> None:
         """The honest clock: the weights that exist now."""
@@ -85,7 +89,7 @@ class Observer:
             self.honest.append((now, gap))
             if gap <= self._target:
                 self._note_reached(now)
-            elif not gap <= HOPELESS * self.honest[0][1]:
+            elif not gap <= HOPELESS * self.gap_at_start:
                 self._stop("diverged")
             elif self._coordinator.meter.rows >= self._most_rows:
                 self._stop("passes")

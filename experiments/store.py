@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -40,22 +40,9 @@ class Store:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._rows: dict[str, Row] = {}
-        self._read = 0
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Read what other processes have added."""
-        if not self.file.exists():
-            return
-        with self.file.open() as lines:
-            lines.seek(self._read)
-            text = lines.read()
-        whole = text[: text.rfind("\n") + 1]
-        self._read += len(whole.encode())
-        for line in whole.splitlines():
-            row = json.loads(line)
-            self._rows[row["key"]] = row
+        lines = file.read_text().splitlines() if file.exists() else []
+        found = [row for line in lines if (row := _whole(line)) is not None]
+        self._rows = {row["key"]: row for row in found}
 
     def get(self, key: str) -> Row | None:
         return self._rows.get(key)
@@ -63,15 +50,22 @@ class Store:
     def add(self, row: Row) -> None:
         """Append under a lock: two processes write to one file."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        with self.file.open("a") as lines:
+        with self.file.open("a+b") as lines:
             fcntl.flock(lines, fcntl.LOCK_EX)
-            lines.write(json.dumps(row) + "\n")
+            end = lines.seek(0, os.SEEK_END)
+            lines.seek(max(0, end - 1))
+            whole = lines.read(1) in (b"", b"\n")
+            lines.write((b"" if whole else b"\n") + json.dumps(row).encode() + b"\n")
         self._rows[row["key"]] = row
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self._rows.values())
 
 
-def matching(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> list[Mapping[str, Any]]:
-    """Rows whose cell has these values."""
-    return [row for row in rows if all(row["cell"][name] == value for name, value in wanted.items())]
+def _whole(line: str) -> Row | None:
+    """The row on a line; None where its writing was cut off."""
+    try:
+        row: Row = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return row

@@ -9,7 +9,7 @@ from experiments.cells import Cell, cell
 from experiments.tables.ratios import NONE, Row, by_key, markdown, provenance
 
 TARGET = 1e-5
-PASSES = 100
+PASSES = 50
 METHODS = ("afsvrg", "afsaga")
 
 

@@ -6,12 +6,15 @@ Everybody finishes the round it is in, acknowledges, and answers until `Bye`. A 
 from __future__ import annotations
 
 from colonnade.algorithms.peers import Peers
-from colonnade.errors import ColonnadeError, RefusedError
+from colonnade.errors import ColonnadeError, RefusedError, RemoteProtocolError
 from colonnade.runtime.host import Promise
 from colonnade.wire.messages import Bye, Halt, Stop, Stopped
 
 GRACEFUL = ("converged", "budget", "interrupted")
 """Outcomes before which every party finishes its round. The others break off at once."""
+
+HALTS = ("refused", "interrupted", "peer lost")
+"""What a party that cannot go on may give as the outcome."""
 
 
 class EndedError(ColonnadeError):
@@ -36,12 +39,14 @@ class Ending:
         self._me = peers.me
         self._coordinator = coordinator
         self._missing = set(range(parties)) - {peers.me}
+        self._halted = False
+        """Whether this party has told the coordinator that it cannot go on: it may say nothing more there."""
         self._acknowledged: Promise[None] = Promise()
         self._bye: Promise[None] = Promise()
 
     @property
     def stopping(self) -> bool:
-        return self.told.ready
+        return self.told.ready or self.broken_off.ready
 
     def stop(self, outcome: str, detail: str, keep: int | None = None) -> None:
         """The coordinator ends the run, for everybody."""
@@ -64,7 +69,7 @@ class Ending:
 
     async def leave(self) -> None:
         """This party asks no more; it answers until everybody asks no more."""
-        if self.broken_off.ready:
+        if self.broken_off.ready or self._halted:
             return
         if self._me == self._coordinator:
             await self._acknowledged
@@ -75,11 +80,13 @@ class Ending:
             await self._bye
 
     def halted(self, sender: int, message: Halt) -> None:
-        """Somebody cannot go on."""
-        self._missing.discard(sender)
+        """Somebody cannot go on. Who refuses still hears which weights are the result."""
+        if message.outcome not in HALTS:
+            raise RemoteProtocolError(f"halted with an outcome that is none: {message.outcome[:40]!r}")
         if self.begun and self._me == self._coordinator and message.outcome in ("refused", "interrupted"):
             keep = self.last_good if message.outcome == "refused" else None
             self.stop(message.outcome, message.detail, keep)
+            self._missing.discard(sender)
             self._acknowledge()
             if message.outcome == "interrupted":
                 self.break_off(message.outcome, message.detail)
@@ -88,16 +95,15 @@ class Ending:
 
     def refuse(self, detail: str) -> None:
         """This party must not go on; the coordinator says which weights are the result."""
-        if not self.begun:
+        if self._halted:
+            return
+        if not self.begun or (self.stopping and self._me != self._coordinator):
             self.break_off("refused", detail)
         elif self._me == self._coordinator:
             self.stop("refused", detail, self.last_good)
-        elif self._coordinator in self._peers.connected():
-            self._missing.clear()
-            self._peers.halt(self._coordinator, Halt("refused", detail[:2_000]))
-            self._bye.set(None)
         else:
-            self.break_off("refused", detail)
+            self._halted = True
+            self._peers.halt(self._coordinator, Halt("refused", detail[:2_000]))
 
     def interrupt(self) -> None:
         """Ctrl-C: what was reached is kept."""
@@ -123,22 +129,23 @@ class Ending:
         if self.broken_off.ready:
             return
         if not self.stopping:
-            self._decide(outcome, detail, None)
+            self.outcome, self.detail = outcome, detail
         self._peers.halt_all(Halt(outcome, detail[:2_000]))
         self.broken_off.set(None)
+        self.told.set(None)
         self._acknowledged.set(None)
         self._bye.set(None)
 
     def failed(self, error: BaseException) -> None:
         """An error in this party, which no one awaits, ends the run with its reason."""
+        name = self._peers.names[self._me]
         if isinstance(error, EndedError):
             return
         if isinstance(error, RefusedError):
-            self.refuse(str(error))
+            self.refuse(str(error) if name in str(error) else f"{name}: {error}")
         elif isinstance(error, KeyboardInterrupt):
             self.interrupt()
         else:
-            name = self._peers.names[self._me]
             self.break_off("refused", f"{name} failed: {type(error).__name__}: {error}")
 
     def _decide(self, outcome: str, detail: str, keep: int | None) -> None:

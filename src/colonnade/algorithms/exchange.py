@@ -71,6 +71,7 @@ class Exchange:
         self._coordinator = plan.parties.index(plan.coordinator)
         self._receives = plan.parties[me] in plan.receivers
         self._begun = False
+        self._abandoned = False
         self._me = me
         self._peers = peers
         self._entropy = entropy
@@ -206,7 +207,8 @@ class Exchange:
                 self._answer_in_turn(gathering)
 
     def abandon(self, error: BaseException) -> None:
-        """No sum of this party will be completed any more."""
+        """No sum will be completed any more, of this party or with its help."""
+        self._abandoned = True
         for promise in [g.promise for g in self._open.values() if g.promise is not None]:
             promise.fail(error)
 
@@ -271,6 +273,8 @@ class Exchange:
     def _contributed(self, gathering: Gathering, values: Promise[Floats]) -> None:
         ask = gathering.ask
         assert ask is not None
+        if self._abandoned:
+            return
         form = FORMATS[ask.what]
         try:
             words = form.encode(values.result(), self._parties)

@@ -105,7 +105,7 @@ class Party:
         self.inbox = Inbox(self.schedule.pending, self._failed)
         self.meter = Meter(
             self.model,
-            host.now,
+            host,
             lambda: (self.peers.messages_sent, self.peers.bytes_sent),
             EVERY_ROUND // len(plan.requesters) + 1,
         )
@@ -147,8 +147,9 @@ class Party:
             self.estimator.asked(len(rows))
 
         sweeps = 2 if self.plan.estimator == "saga" else 1
-        await self.host.compute(take, sweeps * self.block.nonzeros(rows), TRAINING, writes=True)
-        self.meter.stepped()
+        nonzeros = self.block.nonzeros(rows)
+        await self.host.compute(take, sweeps * nonzeros, TRAINING, writes=True)
+        self.meter.stepped(nonzeros)
         self.exchange.moved()
         self.watcher.look()
 
@@ -337,21 +338,26 @@ class Party:
         self.ending.stopped(sender, stop)
         self._paced.set(None)
         if stop.outcome not in GRACEFUL:
-            self.exchange.abandon(EndedError(stop.detail))
+            self._abandon(stop.detail)
 
     def _halted(self, sender: int, halt: m.Halt) -> None:
         self.ending.halted(sender, halt)
-        self.exchange.abandon(EndedError(halt.detail))
+        self._abandon(halt.detail)
 
     def _failed(self, error: BaseException) -> None:
         self.ending.failed(error)
         if not isinstance(error, KeyboardInterrupt):
-            self.exchange.abandon(EndedError(str(error)))
+            self._abandon(str(error))
 
     def _break_off(self) -> None:
         self._paced.set(None)
-        self.exchange.abandon(EndedError(self.ending.detail))
+        self._abandon(self.ending.detail)
         self._finish()
+
+    def _abandon(self, reason: str) -> None:
+        """No sum will be completed any more: what is still said about one is passed over."""
+        self.exchange.abandon(EndedError(reason))
+        self.peers.pass_over((m.Ask, m.Share, m.Mask, m.Push))
 
     async def _wake(self) -> None:
         """Silence beyond the time-out counts as a lost party."""

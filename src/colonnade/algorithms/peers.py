@@ -65,6 +65,10 @@ class Peers:
         self._handlers, self._on_lost, self._on_failed = handlers, lost, failed
         self._host.listen(self)
 
+    def pass_over(self, kinds: Iterable[type[Message]]) -> None:
+        """Messages of these kinds come too late to matter."""
+        self._handlers = {**self._handlers, **dict.fromkeys(kinds, lambda sender, message: None)}
+
     def join(self, positions: Iterable[int]) -> list[Promise[None]]:
         """Open the links to these parties; each promise is kept once rows are compared both ways."""
         return [self._peer(position).ready for position in positions if position != self.me]
@@ -99,7 +103,8 @@ class Peers:
                 peer.link.close()
 
     def connected(self) -> list[int]:
-        return list(self._peers)
+        """Everybody met who has not left."""
+        return [position for position, peer in self._peers.items() if not peer.conversation.closed]
 
     def opened(self, name: str) -> None:
         peer = self._peer(self._positions[name])

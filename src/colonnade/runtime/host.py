@@ -112,8 +112,14 @@ class Host(Protocol):
     """What a party may use of the world. Only the simulated host draws its entropy from a seed."""
 
     name: str
-    computing_seconds: float
-    communicating_seconds: float
+    notes_are_free: bool
+    """Whether looking at the weights takes none of this world's time."""
+
+    @property
+    def computing_seconds(self) -> float: ...
+
+    @property
+    def communicating_seconds(self) -> float: ...
 
     def now(self) -> float: ...
 

@@ -29,6 +29,8 @@ class NetworkHost:
     `server` is a socket that listens already (see `mesh.bind`); without one, the party's own address is bound.
     """
 
+    notes_are_free = False
+
     def __init__(
         self,
         name: str,

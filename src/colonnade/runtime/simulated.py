@@ -276,6 +276,8 @@ class SimulatedLink:
 class SimulatedHost:
     """A party's world in virtual time."""
 
+    notes_are_free = True
+
     def __init__(self, simulation: Simulation, name: str, position: int) -> None:
         self.name = name
         self.alive = True

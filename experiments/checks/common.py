@@ -1,0 +1,112 @@
+"""What the checks share: figures with the value they need, a table, a JSON file with the machine beside it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.store import PLACE, environment
+
+RESULTS = PLACE / "checks"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a check; `passed` is None where it is only reported."""
+
+    name: str
+    measured: Any
+    needed: str = ""
+    passed: bool | None = None
+
+
+@dataclass
+class Check:
+    """Figures under way. `title` says what is measured and how."""
+
+    name: str
+    title: str
+    seed: int = 0
+    quick: bool = False
+    figures: list[Figure] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def report(self, name: str, measured: Any) -> None:
+        """A number that nothing is asked of."""
+        self.figures.append(Figure(name, _plain(measured)))
+
+    def at_most(self, name: str, measured: float, limit: float) -> None:
+        self.figures.append(Figure(name, _plain(measured), f"≤ {limit:g}", bool(measured <= limit)))
+
+    def at_least(self, name: str, measured: float, limit: float) -> None:
+        self.figures.append(Figure(name, _plain(measured), f"≥ {limit:,g}", bool(measured >= limit)))
+
+    def holds(self, name: str, measured: Any, needed: str, passed: bool) -> None:
+        self.figures.append(Figure(name, _plain(measured), needed, bool(passed)))
+
+    def finish(self) -> int:
+        """Print, write, and give the exit status: 1 if a figure falls short."""
+        passed = all(figure.passed is not False for figure in self.figures)
+        print(self.title)
+        for figure in self.figures:
+            verdict = {True: "ok", False: "FALLS SHORT", None: ""}[figure.passed]
+            print(f"  {figure.name:<58} {shown(figure.measured):>14}  {figure.needed:<12} {verdict}")
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        file(self.name, self.quick).write_text(_text(self._row() | {"passed": passed}))
+        return 0 if passed else 1
+
+    def _row(self) -> dict[str, Any]:
+        command = f"python -m experiments.checks.{self.name}" + " --quick" * self.quick
+        return {
+            "check": self.name,
+            "title": self.title,
+            "command": command,
+            "seed": self.seed,
+            "load": [round(load, 2) for load in os.getloadavg()],
+            **environment(),
+            "figures": [asdict(figure) for figure in self.figures],
+            "notes": self.notes,
+        }
+
+
+def file(name: str, quick: bool = False) -> Path:
+    """Where a check's result is kept; a quick run does not replace a whole one."""
+    return RESULTS / f"{name}{'-quick' * quick}.json"
+
+
+def quick(description: str | None, arguments: list[str] | None = None) -> bool:
+    """Whether --quick was asked for."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="a small version, to see that it works")
+    return bool(parser.parse_args(arguments).quick)
+
+
+def shown(value: Any) -> str:
+    """A figure as a person reads it."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, int) or abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _text(row: dict[str, Any]) -> str:
+    """JSON with one entry a line, lists of plain values in one line each."""
+    text = json.dumps(row, indent=1, ensure_ascii=False)
+    return re.sub(r"\[[^][{}]*\]", lambda found: " ".join(found[0].split()), text) + "\n"
+
+
+def leave(check: Check) -> None:
+    sys.exit(check.finish())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from time import perf_counter
 from typing import Any
@@ -27,14 +25,11 @@ from experiments.optimum import Pooled, pooled, problem
 from experiments.store import Row, environment
 
 MOST_SECONDS = 600
+"""A cell may take here."""
 POINTS = 80
 """Of a curve kept in a row."""
 NETWORKS: dict[str, tuple[float, float | None]] = {"none": (0.0, None), "cluster": (2e-6, 7e9)}
 """Latency in seconds, bytes a second; cluster: the preprint's 56 Gb links."""
-
-
-class TooLongError(Exception):
-    """A cell took longer on this machine than it may."""
 
 
 def job(cell: Cell, step: float, **more: Any) -> Job:
@@ -69,27 +64,10 @@ def measure(cell: Cell, step: float) -> Row:
     started = perf_counter()
     row: Row = {"key": cell.key, "cell": asdict(cell), "step": step}
     try:
-        with _limit(MOST_SECONDS):
-            row |= (_simulated if cell.world == "simulated" else _processes)(cell, step)
-    except TooLongError:
-        row |= {"status": "too long", "detail": f"stopped after {MOST_SECONDS} s on this machine"}
+        row |= (_simulated if cell.world == "simulated" else _processes)(cell, step)
     except ColonnadeError as error:
         row |= {"status": "error", "detail": str(error)}
     return row | {"took": round(perf_counter() - started, 2)} | environment()
-
-
-@contextmanager
-def _limit(seconds: int) -> Iterator[None]:
-    def late(*_: object) -> None:
-        raise TooLongError
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _simulated(cell: Cell, step: float) -> Row:
@@ -110,14 +88,9 @@ def _simulated(cell: Cell, step: float) -> Row:
         if agreed.synchronous and not cell.prompt:
             host.compute = _all_training(host.compute)  # type: ignore[method-assign]
         parties[name] = Party(host, agreed, block, rows.labels, ids_digest(None, agreed.rows), None)
-    observer = Observer(
-        agreed,
-        parties,
-        rows.labels,
-        best.value,
-        cell.target,
-        cell.passes,
-        patience=1.5 * (1 + cell.slower / 100),
+    observer = Observer(agreed, parties, rows.labels, best.value)
+    observer.watch(
+        cell.target, cell.passes, patience=1.5 * (1 + cell.slower / 100), most_seconds=MOST_SECONDS
     )
     finished = {name: party.begin() for name, party in parties.items()}
     simulation.run(finished)
@@ -194,7 +167,7 @@ def _processes(cell: Cell, step: float) -> Row:
     rounds = round(cell.passes * len(rows.labels) / cell.batch) * cell.requesters
     blocks = datasets.split_columns(rows.X, cell.parties)
     labels = rows.labels
-    report = train_locally(job(cell, step, max_rounds=rounds), blocks, labels)
+    report = train_locally(job(cell, step, max_rounds=rounds, max_seconds=MOST_SECONDS), blocks, labels)
     gaps = report.trace["objective"] - best.value
     curve = list(zip(report.trace["seconds"].tolist(), gaps.tolist(), strict=True))
     below = np.flatnonzero(gaps <= cell.target)

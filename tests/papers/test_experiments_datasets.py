@@ -11,9 +11,10 @@ import scipy.sparse as sp
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from colonnade.core.optimum import pooled_optimum  # noqa: E402
 from experiments import datasets, generator  # noqa: E402
 from experiments.datasets import give_me_some_credit, tables  # noqa: E402
+
+from colonnade.core.optimum import pooled_optimum  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -158,7 +159,7 @@ def test_generated_rows_do_not_depend_on_how_many(monkeypatch):
 
 
 def test_published_shapes_of_ones_and_targets():
-    X, y = generator.sparse("url", rows=50, seed=0)
+    X, _ = generator.sparse("url", rows=50, seed=0)
     assert X.shape == (50, 3_231_961)
     assert set(X.data) == {1.0}
     _, target = generator.sparse("e2006", rows=50, seed=0)

@@ -110,3 +110,11 @@ def _text(row: dict[str, Any]) -> str:
 
 def leave(check: Check) -> None:
     sys.exit(check.finish())
+
+
+def peak_memory() -> int:
+    """Bytes that this process has held at most."""
+    line = next(
+        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")
+    )
+    return int(line.split()[1]) * 1024

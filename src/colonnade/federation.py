@@ -226,6 +226,9 @@ def _report(
     columns: dict[str, list[str]],
 ) -> Report:
     decided = results.get(agreed.coordinator) or next(iter(results.values()))
+    lost = [name for name in agreed.parties if name not in results]
+    if lost and decided.outcome != "peer lost":
+        decided.outcome, decided.detail = "peer lost", f"peer lost: {', '.join(lost)} left without a result"
     trace = trace_of(agreed, blocks, labels, results)
     seconds = float(trace["seconds"][-1])
     received = {name: results[name].received for name in agreed.parties if name in results}

@@ -129,6 +129,7 @@ class Party:
         scores = await self.exchange.total(m.SCORES, rows, self.exchange.next_round())
         self.counters["totals"] += 1
         self.meter.round_done(len(rows))
+        self.watcher.scored(rows, scores)
         return scores
 
     async def step(self, rows: Batch, slopes: Any) -> None:
@@ -390,7 +391,7 @@ class Party:
             notes=notes,
             noted=weights,
             noted_intercepts=intercepts,
-            certificate=self.passes.certificate,
+            certificate=None if keep is None else self.passes.certificate_of(keep),
             step=self.eta,
             started=self._started,
             finished=self.host.now(),

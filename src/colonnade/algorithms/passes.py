@@ -39,6 +39,7 @@ class Passes:
         self._norms: Promise[Any] = Promise()
         self._certified_rows = 0
         self._start_objective = self._good_objective = self._objective_at_zero()
+        self._judged = 0
         self.objective: float | None = None
         self.certificate: float | None = None
 
@@ -76,6 +77,10 @@ class Passes:
     def at(self, number: int) -> Frozen:
         """The weights of one of the coordinator's passes; 0 is the start."""
         return self._frozen.get((self._party.coordinator, number), self._start)
+
+    def certificate_of(self, number: int) -> float | None:
+        """How far above the optimum the weights of a pass are at most, if that was judged."""
+        return self.certificate if number == self._judged else None
 
     def norms(self) -> Promise[Any]:
         """Squared norms of this party's gradient block and weights at the latest pass."""
@@ -182,7 +187,7 @@ class Passes:
         intercept = self.at(number).intercept
         penalty = float(np.sum(np.square(intercept))) if party.plan.job.penalise_intercept else 0.0
         value = float(party.loss.value(totals, party.labels)) + alpha / 2 * (weights_square + penalty)
-        self.objective = value
+        self.objective, self._judged = value, number
         self.certificate = gradient_square / (2 * alpha) if alpha > 0 else float(np.sqrt(gradient_square))
         if party.plan.job.tol > 0 and self.certificate <= party.plan.job.tol:
             proof = (

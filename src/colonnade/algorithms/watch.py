@@ -12,6 +12,9 @@ Watch = Callable[[dict[str, Any]], None]
 EVERY = 0.25
 """Seconds of the host's clock between two looks."""
 
+SMOOTHING = 0.2
+"""Weight of the newest batch in the sampled loss."""
+
 
 class Watcher:
     """Tells an event at most every quarter of a second."""
@@ -20,6 +23,15 @@ class Watcher:
         self._party = party
         self._watch = watch
         self._next = 0.0
+        self._sampled: float | None = None
+
+    def scored(self, rows: Any, scores: Any) -> None:
+        """A label party's estimate of the loss: batches seen when a look is due, smoothed."""
+        party = self._party
+        if self._watch is not None and party.host.now() >= self._next:
+            value = float(party.loss.value(scores, party.labels[rows]))
+            before = value if self._sampled is None else self._sampled
+            self._sampled = before + SMOOTHING * (value - before)
 
     def look(self) -> None:
         if self._watch is None:
@@ -42,6 +54,7 @@ class Watcher:
                 "bytes": party.peers.bytes_sent,
                 "objective": party.passes.objective,
                 "certificate": party.passes.certificate,
+                "sampled": self._sampled,
                 "computing": computing,
                 "communicating": communicating,
                 "waiting": max(0.0, 1.0 - computing - communicating),

@@ -65,8 +65,10 @@ class PlainProgress:
 
 
 def summary(event: Event) -> str:
-    """Rounds, objective and certificate, as far as they are known."""
+    """Rounds, the loss on recent batches, objective and certificate, as far as they are known."""
     known = [f"{event.get('rounds', 0):,} rounds"]
+    if event.get("sampled") is not None:
+        known.append(f"loss of recent batches {event['sampled']:.4f}")
     if event.get("objective") is not None:
         known.append(f"objective about {event['objective']:.6f}")
     if event.get("certificate") is not None:

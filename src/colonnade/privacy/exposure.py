@@ -129,7 +129,7 @@ def _columns_counted(
 ) -> Finding:
     full, all_told = counts(party, "full_passes"), case.rows_known(party) // case.plan.rows
     about = _names(case.others(party))
-    learnt = f"{party} learnt totals of all rows {full:,} times"
+    learnt = f"{party} learnt totals of all rows {_times(full)}"
     if needed and full >= needed:
         return Finding("warning", party, about, f"{learnt}, and {enough} suffice: it can {could}.")
     if needed and all_told >= needed:
@@ -143,13 +143,17 @@ def _columns_counted(
     return Finding("info", party, about, f"{learnt}; with {enough} it could {could}.")
 
 
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"
+
+
 def rows_alone(case: Situation) -> Iterator[Finding]:
     """Rows asked for one at a time."""
     for party in case.plan.requesters:
         rows = case.counts(party, "rows_asked_alone") if case.counts else 0
         if case.quiet(rows) or (case.counts is None and case.plan.batch_size > 1):
             continue
-        asks = f"asked for a single row {rows:,} times" if case.counts else "asks for one row at a time"
+        asks = f"asked for a single row {_times(rows)}" if case.counts else "asks for one row at a time"
         yield Finding(
             "note",
             party,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+from msgspec import structs
 
 from colonnade.errors import ConfigurationError, nearest
 
@@ -49,6 +50,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     random_state: Annotated[int, _says("seed of the batches")] = 0
 
     def __post_init__(self) -> None:
+        _make_plain(self)
         _check_choices(self)
         _check_numbers(self)
         _check_combination(self)
@@ -56,6 +58,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def digest(self) -> bytes:
         """SHA-256 of the job as all parties must hold it."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).digest()
+
+
+def _make_plain(job: Job) -> None:
+    """Lists, one name and numpy's numbers are taken for what they mean, so that equal jobs have equal digests."""
+    for field in job.__struct_fields__:
+        value = getattr(job, field)
+        if isinstance(value, list):
+            structs.force_setattr(job, field, tuple(value))
+        elif field == "labels" and isinstance(value, str):
+            structs.force_setattr(job, field, (value,))
+        elif hasattr(value, "item"):
+            structs.force_setattr(job, field, value.item())
 
 
 def _check_choices(job: Job) -> None:
@@ -73,6 +87,8 @@ def _check_numbers(job: Job) -> None:
     def number(value: object) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
 
+    for field in ("fit_intercept", "penalise_intercept"):
+        need(isinstance(getattr(job, field), bool), field, "give true or false")
     need(number(job.alpha) and 0 <= job.alpha < float("inf"), "alpha", "give a number of at least 0")
     need(
         _whole(job.batch_size) and job.batch_size >= 1,

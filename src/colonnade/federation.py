@@ -151,7 +151,11 @@ def _simulated(
         simulation.run(finished, parties[agreed.coordinator].ending.interrupt)
     except DeadlockError as error:
         raise ColonnadeError(str(error)) from None
-    results = {name: promise.result() for name, promise in finished.items() if promise.ready}
+    results = {
+        name: promise.result()
+        for name, promise in finished.items()
+        if promise.ready and simulation.hosts[name].alive
+    }
     return results, simulation.transcript
 
 

@@ -79,6 +79,12 @@ class Ending:
             self._peers.send_all((self._coordinator,), Stopped())
             await self._bye
 
+    def waits_for(self) -> list[str]:
+        """Who must speak before this party can leave, once its own work is done."""
+        if self._me == self._coordinator:
+            return [self._peers.names[p] for p in sorted(self._missing)] if self.stopping else []
+        return [self._peers.names[self._coordinator]] if self.stopping or self._halted else []
+
     def halted(self, sender: int, message: Halt) -> None:
         """Somebody cannot go on. Who refuses still hears which weights are the result."""
         if message.outcome not in HALTS:

@@ -25,6 +25,9 @@ Key = tuple[int, int, int]
 
 REMEMBERED = 64
 
+CROWD = 4
+"""A requester has one sum open at a time, and masks come one round ahead: so many more are a flood."""
+
 FORMATS: tuple[Format, ...] = (Narrow(40), Narrow(40), Wide(), Wide())
 """Scores and frozen scores travel in 64-bit words, the small exact sums in wide ones."""
 
@@ -71,7 +74,6 @@ class Exchange:
         self._coordinator = plan.parties.index(plan.coordinator)
         self._receives = plan.parties[me] in plan.receivers
         self._begun = False
-        self._abandoned = False
         self._me = me
         self._peers = peers
         self._entropy = entropy
@@ -83,6 +85,8 @@ class Exchange:
         self._behind: list[Gathering] = []
         self._last: dict[int, tuple[int, int]] = {}
         self._round = 0
+        self.abandoned = False
+        """Whether the sums of others are no longer answered either."""
         self.moves = 0
         """Steps and snapshots this party has applied: what the synchronous barrier counts."""
         self.rounds_seen = 0
@@ -131,6 +135,8 @@ class Exchange:
         place = (ask.round, ask.start)
         if place <= self._last.get(ask.requester, (0, -1)):
             raise RemoteProtocolError(f"asked for round {ask.round} again")
+        if len(self._open) > CROWD * self._parties:
+            self._refuse_flood(sum(known[0] == ask.requester for known in self._open))
         self._last[ask.requester] = place
         key = (ask.requester, ask.round, ask.start)
         gathering = self._open.get(key)
@@ -166,14 +172,18 @@ class Exchange:
             )
         gathering = self._open.get(key)
         if gathering is None:
-            if len(self._open) > 64 * self._parties:
-                raise RemoteProtocolError("masks for rounds that nobody asks for")
+            if len(self._open) > CROWD * self._parties:
+                self._refuse_flood(sum(sender in {s for s, _ in g.early} for g in self._open.values()))
             gathering = self._open[key] = Gathering()
         self._once(gathering, sender, True, mask.round, tree[1])
         if gathering.ask is None:
             gathering.early.append((sender, mask))
         else:
             self._add_mask(gathering, mask)
+
+    def _refuse_flood(self, opened: int) -> None:
+        if opened > CROWD:
+            raise RemoteProtocolError(f"opened {opened} sums at once, which no run needs")
 
     def begin(self) -> None:
         """All keys are agreed: asks that came early are answered now."""
@@ -187,6 +197,8 @@ class Exchange:
             raise RemoteProtocolError(f"pushed round {number}, which it did not ask for")
         for earlier in [known for known in self._answered if known < number]:
             del self._answered[earlier]
+        if not isinstance(rows, slice):
+            del self._answered[number]
         return rows
 
     def _remember(self, number: int, rows: Rows) -> None:
@@ -207,8 +219,7 @@ class Exchange:
                 self._answer_in_turn(gathering)
 
     def abandon(self, error: BaseException) -> None:
-        """No sum will be completed any more, of this party or with its help."""
-        self._abandoned = True
+        """No sum of this party will be completed any more."""
         for promise in [g.promise for g in self._open.values() if g.promise is not None]:
             promise.fail(error)
 
@@ -254,8 +265,11 @@ class Exchange:
             gathering.masks_missing = len(mask_tree[1]) + (ask.requester != self._me)
         if children:
             self._peers.send_all(children, ask)
-        for _, mask in gathering.early:
-            self._add_mask(gathering, mask)
+        for sender, mask in gathering.early:
+            try:
+                self._add_mask(gathering, mask)
+            except RemoteProtocolError as error:
+                self._peers.drop(sender, str(error))
         self._answer_in_turn(gathering)
 
     def _answer_in_turn(self, gathering: Gathering) -> None:
@@ -273,7 +287,7 @@ class Exchange:
     def _contributed(self, gathering: Gathering, values: Promise[Floats]) -> None:
         ask = gathering.ask
         assert ask is not None
-        if self._abandoned:
+        if self.abandoned:
             return
         form = FORMATS[ask.what]
         try:

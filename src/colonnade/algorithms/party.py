@@ -35,6 +35,8 @@ Batch = np.ndarray[Any, np.dtype[np.uint32]]
 
 MOST_PASSES = 1_000
 """Without `max_rounds` a job ends after so many passes a requester."""
+ANSWERERS_WAIT = 10
+"""Time-outs before a party that only answers takes its coordinator for lost: it may be computing."""
 
 
 def start(
@@ -111,6 +113,8 @@ class Party:
         )
         self.passes = Passes(self)
         self.watcher = Watcher(self, watch)
+        self._pass_came = (0, 0)
+        """Round of the coordinator's pass that is pushed now, and the rows that came."""
         self._paced: Promise[None] = Promise()
         self._finished: Promise[Result] = Promise()
         self._started = host.now()
@@ -235,7 +239,7 @@ class Party:
             m.Halt: self._halted,
         }
         self.ending.broken_off.then(lambda _: self._break_off())
-        self.peers.serve(handlers, self.ending.lost, self._failed)
+        self.peers.serve(handlers, self._lost, self._failed)
         spawn(self._run(), self._failed)
         spawn(self._wake(), self._failed)
         return self._finished
@@ -307,6 +311,8 @@ class Party:
         if sender != self.coordinator:
             raise RemoteProtocolError("pushed, though only the coordinator's totals move others")
         slopes_learnt = bool(push.learnt & m.SLOPES_LEARNT)
+        if not slopes_learnt and self.labels is None:
+            raise RemoteProtocolError("pushed scores to a party without labels")
         count = len(push.values) // (8 * self.plan.classes)
         self.counters["slopes" if slopes_learnt else "scores"] += count
         rows = self.exchange.rows_of_round(push.round)
@@ -315,6 +321,10 @@ class Party:
                 f"pushed {count:,} rows of round {push.round}, which has {count_of(rows):,}"
             )
         if isinstance(rows, slice):
+            came = self._pass_came[1] if self._pass_came[0] == push.round else 0
+            if push.start != came or not count:
+                raise RemoteProtocolError(f"pushed row {push.start:,} of a pass where {came:,} is next")
+            self._pass_came = push.round, came + count
             self.inbox.put(lambda: self._apply_pass(push), batch=False)
         else:
             self.inbox.put(lambda: self._apply_batch(rows, push), batch=True)
@@ -345,6 +355,11 @@ class Party:
         self.ending.halted(sender, halt)
         self._abandon(halt.detail)
 
+    def _lost(self, peer: str, reason: str) -> None:
+        self.ending.lost(peer, reason)
+        if self.ending.stopping:
+            self.exchange.abandon(EndedError(reason))
+
     def _failed(self, error: BaseException) -> None:
         self.ending.failed(error)
         if not isinstance(error, KeyboardInterrupt):
@@ -357,21 +372,33 @@ class Party:
 
     def _abandon(self, reason: str) -> None:
         """No sum will be completed any more: what is still said about one is passed over."""
+        self.exchange.abandoned = True
         self.exchange.abandon(EndedError(reason))
         self.peers.pass_over((m.Ask, m.Share, m.Mask, m.Push))
 
     async def _wake(self) -> None:
         """Silence beyond the time-out counts as a lost party."""
         timeout = self.plan.job.timeout
-        seen = (-1, -1)
+        seen, quiet = (-1, -1, -1), 0
         while not self._finished.ready:
             await self.host.sleep(timeout, background=True)
-            now = (self.peers.messages_sent, self.exchange.rounds_seen + self.meter.rounds)
-            silent = next(iter(self.exchange.oldest()), None)
-            if now == seen and silent is not None and not self._finished.ready:
-                self.ending.lost(silent, f"silent for {timeout:g} s")
-                self.exchange.abandon(EndedError("time-out"))
+            peers = self.peers
+            now = (peers.messages_sent, peers.messages_received, self.meter.rounds)
+            quiet = quiet + 1 if now == seen else 0
             seen = now
+            silent, patience = self._waits_for()
+            if quiet >= patience and silent is not None and not self._finished.ready:
+                self._lost(silent, f"silent for {quiet * timeout:g} s")
+
+    def _waits_for(self) -> tuple[str | None, int]:
+        """Who must speak next as far as this party can know, and how many time-outs it may take."""
+        waited = [*self.exchange.oldest(), *self.ending.waits_for()]
+        if not self.ending.begun:
+            waited += self.peers.unready()
+        if waited:
+            return waited[0], 1
+        only_answers = self.others and not self._requests
+        return (self.plan.coordinator, ANSWERERS_WAIT) if only_answers else (None, 1)
 
     def _finish(self) -> None:
         if self._finished.ready:

@@ -42,6 +42,7 @@ class Peers:
         self.me = plan.parties.index(host.name)
         self.mask_keys: dict[int, MaskKey] = {}
         self.messages_sent = 0
+        self.messages_received = 0
         self.bytes_sent = 0
         self.incarnation = int.from_bytes(host.entropy(6), "little")
         self._host = host
@@ -102,6 +103,14 @@ class Peers:
             if peer.link is not None:
                 peer.link.close()
 
+    def drop(self, position: int, reason: str) -> None:
+        """This party broke the protocol in a message that came earlier."""
+        self._drop(self._peers[position], reason)
+
+    def unready(self) -> list[str]:
+        """Who has not compared its rows with ours yet."""
+        return [peer.name for peer in self._peers.values() if not peer.ready.ready]
+
     def connected(self) -> list[int]:
         """Everybody met who has not left."""
         return [position for position, peer in self._peers.items() if not peer.conversation.closed]
@@ -116,6 +125,7 @@ class Peers:
         peer = self._peers.get(position) or self._peer(position)
         try:
             message = peer.conversation.received(frame)
+            self.messages_received += 1
             handler = self._handlers.get(type(message))
             if handler is not None:
                 handler(position, message)

@@ -25,6 +25,8 @@ from colonnade.runtime.host import TRAINING, Link, Listener, Promise
 
 T = TypeVar("T")
 FRAME_PREFIX = 4
+PATIENCE = 64
+"""Time-outs a party may have one after the other with nothing coming of it."""
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -148,6 +150,7 @@ class Clock:
     def run(self, waiting: set[str]) -> None:
         """Call what is due, jump to what is next, as long as somebody waits."""
         due, later, watched = self._due, self._later, self._watching
+        fruitless = 0
         while waiting:
             if due and not (later and later[0][0] <= self.now and later[0][1] < due[0][0]):
                 _, callback, argument = due.popleft()
@@ -156,8 +159,11 @@ class Clock:
                     self.now, _, callback, argument = heapq.heappop(watched)
                 else:
                     self.now, _, callback, argument = heapq.heappop(later)
-            elif watched:
+            elif watched and fruitless < PATIENCE * len(watched):
                 self.now, _, callback, argument = heapq.heappop(watched)
+                callback(argument)
+                fruitless = 0 if due or later else fruitless + 1
+                continue
             else:
                 return
             callback(argument)
@@ -213,6 +219,8 @@ class Simulation:
             self.hosts[fault.peer].cut(fault.party, "the link was cut")
             return
         host.alive = False
+        for link in host.links.values():
+            link.open = False
         self._waiting.discard(fault.party)
         for peer in list(host.links):
             self.hosts[peer].cut(fault.party, "the party died")
@@ -355,7 +363,10 @@ class SimulatedHost:
 
     def _begin(self, task: tuple[Promise[T], Callable[[], T], float]) -> None:
         promise, work, end = task
-        self._clock.at(end, promise.set, work())
+        try:
+            self._clock.at(end, promise.set, work())
+        except Exception as error:
+            promise.fail(error)
 
     def connect(self, peer: str) -> Promise[Link]:
         """Links open when first used, for both sides."""

@@ -12,7 +12,7 @@ import pstats
 from collections.abc import AsyncIterator
 from os import urandom
 from pathlib import Path
-from time import perf_counter, process_time
+from time import monotonic, perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import colonnade as cn
 from colonnade.algorithms.party import Party
-from colonnade.algorithms.result import Result, decode
+from colonnade.algorithms.result import Result
 from colonnade.core.blocks import FeatureBlock, as_block
 from colonnade.core.directions import Steepest
 from colonnade.core.estimators import ESTIMATORS
@@ -32,34 +32,52 @@ from colonnade.privacy.aggregation import AGGREGATIONS, Request
 from colonnade.privacy.fixedpoint import Narrow
 from colonnade.privacy.masks import MaskKey
 from colonnade.runtime.host import Host, Promise
-from colonnade.runtime.launcher import ENTRY, run_processes
+from colonnade.runtime.launcher import run_processes
 from experiments.checks.common import Check, leave, quick
 
 PARTIES, ROWS, COLUMNS, STEP, SEED = 8, 30_000, 12, 0.01, 0
-HERE = "experiments.checks.secured_round"
+ALONE = "one thread, nothing sent"
 PIECES = 20
 TOP = 12
 
 
-class OneAsks(Party):
-    """A party of a job in which all hold labels, but only the coordinator asks."""
-
-    used = 0.0
+class Timed(Party):
+    """A party that notes when it draws each batch."""
 
     async def batches(self) -> AsyncIterator[Any]:
+        self.drawn: list[float] = []
         self.used = process_time()
-        if self.me == self.coordinator:
-            async for rows in super().batches():
-                yield rows
+        async for rows in super().batches():
+            self.drawn.append(monotonic())
+            yield rows
+
+
+class OneAsks(Timed):
+    """The same in a job in which all hold labels, but only the coordinator asks."""
+
+    def within_budget(self) -> bool:
+        return self.me == self.coordinator and super().within_budget()
+
+
+def begin(party: Timed, watch: Any) -> Promise[Result]:
+    def tell(_: object) -> None:
+        watch({"drawn": getattr(party, "drawn", []), "cpu": process_time() - getattr(party, "used", 0.0)})
+
+    finished = party.begin()
+    finished.then(tell)
+    return finished
+
+
+def all_ask(
+    host: Host, agreed: Plan, block: FeatureBlock, labels: Any, ids: bytes, watch: Any
+) -> Promise[Result]:
+    return begin(Timed(host, agreed, block, labels, ids, None), watch)
 
 
 def one_asks(
     host: Host, agreed: Plan, block: FeatureBlock, labels: Any, ids: bytes, watch: Any
 ) -> Promise[Result]:
-    party = OneAsks(host, agreed, block, labels, ids, None)
-    finished = party.begin()
-    finished.then(lambda _: watch({"cpu": process_time() - party.used}))
-    return finished
+    return begin(OneAsks(host, agreed, block, labels, ids, None), watch)
 
 
 def one_asks_profiled(
@@ -124,15 +142,15 @@ class Alone:
         residual = self._estimator.residual(rows, self._loss.slopes(scores, self._labels[rows]))
         self._direction.step(self._models[0].weights, self._blocks[0], rows, residual, STEP, 1e-4)
 
-    def measure(self, rounds: int) -> list[float]:
-        """Microseconds a round, of each piece of a run."""
+    def measure(self, rounds: int) -> float:
+        """Microseconds a round, the median over pieces of a run."""
         times = []
         for _ in range(PIECES):
             started = perf_counter()
             for _ in range(rounds // PIECES):
                 self.round()
             times.append((perf_counter() - started) / (rounds // PIECES) * 1e6)
-        return times
+        return float(np.median(times))
 
 
 def agreed_for(batch: int, rounds: int, labels: tuple[str, ...] | None = None) -> Plan:
@@ -151,28 +169,32 @@ def agreed_for(batch: int, rounds: int, labels: tuple[str, ...] | None = None) -
     return plan(job, tuple(f"p{number}" for number in range(PARTIES)), ROWS, 1)
 
 
-def processes(
-    agreed: Plan, blocks: list[np.ndarray], labels: np.ndarray, entry: str = ENTRY, watch: Any = None
-) -> dict[str, Result]:
+def processes(agreed: Plan, blocks: list[Any], labels: np.ndarray, entry: str) -> list[dict[str, Any]]:
+    """What the parties said of a run in processes of their own."""
     names = agreed.parties
     held = dict(zip(names, blocks, strict=True))
     own = {name: labels if name in agreed.labels else None for name in names}
-    collected = run_processes(agreed, held, own, None, watch, entry=entry)
+    said: list[dict[str, Any]] = []
+    collected = run_processes(
+        agreed,
+        held,
+        own,
+        None,
+        lambda _, event: said.append(event),
+        entry=f"experiments.checks.secured_round:{entry}",
+    )
     if collected.died:
         raise RuntimeError(f"parties died: {collected.died}")
-    return {name: decode(payload) for name, payload in collected.results.items()}
+    return said
 
 
-def pieces_of(results: dict[str, Result]) -> list[float]:
-    """Microseconds a round of the job in the middle nine tenths of a run, of each piece."""
-    notes = [
-        np.array([(n.seconds, n.rounds) for n in r.notes]) for r in results.values() if r.notes[-1].rounds
-    ]
-    first = max(times[0, 0] for times in notes)
-    last = min(times[-1, 0] for times in notes)
+def microseconds(said: list[dict[str, Any]]) -> float:
+    """A round of the job: the median over pieces of the middle nine tenths of a run."""
+    drawn = [np.array(event["drawn"]) for event in said if len(event.get("drawn", ())) > 1]
+    first, last = max(times[0] for times in drawn), min(times[-1] for times in drawn)
     instants = first + (last - first) * np.linspace(0.05, 0.95, PIECES + 1)
-    rounds = np.sum([np.interp(instants, *times.T) for times in notes], axis=0)
-    return list(np.diff(instants) / np.diff(rounds) * 1e6)
+    rounds = np.sum([np.interp(instants, times, np.arange(len(times))) for times in drawn], axis=0)
+    return float(np.median(np.diff(instants) / np.diff(rounds)) * 1e6)
 
 
 def measure(check: Check, batch: int, rounds: int, repeats: int) -> None:
@@ -181,42 +203,33 @@ def measure(check: Check, batch: int, rounds: int, repeats: int) -> None:
     labels = np.where(rng.random(ROWS) < 0.5, 1.0, -1.0)
     alone = Alone(blocks, labels, batch)
     jobs = {
-        "one asks": (agreed_for(batch, rounds), f"{HERE}:one_asks"),
-        "one asks, slopes pushed, all step": (agreed_for(batch, rounds, ("p0",)), ENTRY),
-        "all ask for themselves": (agreed_for(batch, rounds), ENTRY),
+        "one asks": (agreed_for(batch, rounds), "one_asks"),
+        "one asks, slopes pushed, all step": (agreed_for(batch, rounds, ("p0",)), "all_ask"),
+        "all ask for themselves": (agreed_for(batch, rounds), "all_ask"),
     }
-    took: dict[str, list[list[float]]] = {"one thread, nothing sent": [], **{name: [] for name in jobs}}
+    runs: dict[str, list[float]] = {ALONE: [], **{name: [] for name in jobs}}
     used: list[float] = []
     for _ in range(repeats):
-        took["one thread, nothing sent"].append(alone.measure(rounds))
+        runs[ALONE].append(alone.measure(rounds))
         for name, (agreed, entry) in jobs.items():
-            said: list[dict[str, Any]] = []
-            results = processes(agreed, blocks, labels, entry, lambda _, event, said=said: said.append(event))
-            took[name].append(pieces_of(results))
+            said = processes(agreed, blocks, labels, entry)
+            runs[name].append(microseconds(said))
             if name == "one asks":
-                used.append(sum(event.get("cpu", 0.0) for event in said) / rounds * 1e6)
-    best = {name: float(np.min(np.median(pieces, axis=1))) for name, pieces in took.items()}
-    reference = best["one thread, nothing sent"]
-    for name in took:
-        check.report(f"b = {batch:,}, {name}: µs a round", best[name])
+                used.append(sum(event["cpu"] for event in said) / rounds * 1e6)
+    for name, times in runs.items():
+        check.report(f"b = {batch:,}, {name}: µs a round", min(times))
+    check.report(f"b = {batch:,}, one asks: µs of CPU a round, all processes", min(used))
     for name in jobs:
-        ratio = best[name] / reference
+        ratio = min(runs[name]) / min(runs[ALONE])
         if batch == 1_024 and name == "one asks":
             check.at_most(f"b = {batch:,}, {name}, over one thread", ratio, 1.5)
         else:
             check.report(f"b = {batch:,}, {name}, over one thread", ratio)
-    check.report(f"b = {batch:,}, one asks: µs of CPU a round, all processes", float(np.min(used)))
-    check.notes[f"runs, b = {batch}"] = {
-        name: [round(float(np.median(run)), 1) for run in runs] for name, runs in took.items()
-    }
+    check.notes[f"runs, b = {batch}"] = {name: [round(t, 1) for t in times] for name, times in runs.items()}
     if batch == 1_024:
-        check.notes["profile of the requester, seconds"] = profiled(agreed_for(batch, rounds), blocks, labels)
-
-
-def profiled(agreed: Plan, blocks: list[np.ndarray], labels: np.ndarray) -> list[list[Any]]:
-    heard: list[Any] = []
-    processes(agreed, blocks, labels, f"{HERE}:one_asks_profiled", lambda _, event: heard.append(event))
-    return next(event["profile"] for event in heard if "profile" in event)
+        said = processes(jobs["one asks"][0], blocks, labels, "one_asks_profiled")
+        profile = next(event["profile"] for event in said if "profile" in event)
+        check.notes["profile of the requester: function, calls, seconds"] = profile
 
 
 def main() -> None:

@@ -5,12 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
-from spine import LOSS_NAMES, joined, problem
 
 import colonnade as cn
 from colonnade.core.losses import LOSSES, eliminate_intercept
 from colonnade.core.sampling import Sampler
 from colonnade.runtime.simulated import Cost
+from spine import LOSS_NAMES, joined, problem
 
 SCHEDULES = ("asynchronous", "synchronous")
 STEPS = {"logistic": 1.5, "multinomial": 1.0, "squared": 0.2}
@@ -34,9 +34,9 @@ def assert_optimal(report, table, intercept, penalise=False):
 
 
 @pytest.mark.parametrize("loss", LOSS_NAMES)
-@pytest.mark.parametrize("q", (2, 4, 8))
+@pytest.mark.parametrize("q", [2, 4, 8])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("method", ("afsvrg", "afsaga"))
+@pytest.mark.parametrize("method", ["afsvrg", "afsaga"])
 def test_variance_reduced_methods_reach_the_pooled_optimum(method, schedule, q, loss):
     table = problem(loss)
     intercept = q == 4
@@ -114,7 +114,7 @@ class Dense:
 
 
 @pytest.mark.parametrize("loss", LOSS_NAMES)
-@pytest.mark.parametrize("kind", ("sgd", "svrg", "saga"))
+@pytest.mark.parametrize("kind", ["sgd", "svrg", "saga"])
 def test_a_synchronous_twin_takes_the_steps_of_the_dense_recursion(kind, loss):
     table = problem(loss)
     rounds = 60

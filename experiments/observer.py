@@ -18,7 +18,7 @@ from colonnade.job import Plan
 from colonnade.tracing import objective
 
 Curve = list[tuple[float, float]]
-HONEST_SPACING, PAPERS_SPACING = 1.02, 1.04
+HONEST_SPACING, PAPERS_SPACING = 1.03, 1.04
 """Ratio of the numbers of steps at two points of a curve."""
 HOPELESS = 10.0
 """So many times the gap at the start is divergence."""
@@ -65,11 +65,11 @@ class Observer:
         def stepped(*counted: int) -> None:
             count(*counted)
             times.append(party.host.now())
-            if len(times) >= self._next_mark[name]:
+            if not self._plan.synchronous and len(times) >= self._next_mark[name]:
                 self._mark(name, party, len(times))
             if looks and len(times) >= self._next_look:
                 self._next_look = len(times) * HONEST_SPACING
-                self._look(times[-1])
+                self._look(times[-1], len(times))
 
         async def sweep_if_due() -> None:
             if party.estimator.sweep_due:
@@ -80,8 +80,8 @@ class Observer:
         party.meter.tick = lambda: None  # type: ignore[method-assign]  # no notes: nobody reads their trace
         party.sweep_if_due = sweep_if_due  # type: ignore[method-assign]
 
-    def _look(self, now: float) -> None:
-        """The honest clock: the weights that exist now."""
+    def _look(self, now: float, steps: int) -> None:
+        """The honest clock: the weights that exist now. At the end of a synchronous round all made equal steps."""
         if self._coordinator.ending.stopping:
             return
         if not self.reached:
@@ -90,6 +90,8 @@ class Observer:
             squares = sum(party.model.weights.squared_norm() for party in self._parties)
             gap = self._gap(scores, squares, self._coordinator.model.intercept)
             self.honest.append((now, gap))
+            if self._plan.synchronous:
+                self._add_equal_steps(steps, gap)
             if gap <= self._target:
                 self._note_reached(now)
             elif not gap <= HOPELESS * self._gap_at_start:
@@ -127,7 +129,9 @@ class Observer:
         if done + 1 < len(self._parties):
             self._partial[steps] = (done + 1, scores, squares, intercept)
             return
-        gap = self._gap(scores, squares, intercept)
+        self._add_equal_steps(steps, self._gap(scores, squares, intercept))
+
+    def _add_equal_steps(self, steps: int, gap: float) -> None:
         self.papers.append((steps, gap))
         if gap <= self._target:
             self.papers_steps = steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from colonnade.job import Job, plan
+from colonnade.privacy.aggregation import AGGREGATIONS
 from colonnade.privacy.exposure import SEVERITIES, expected, observed
 from colonnade.privacy.leakage import pairs_that_see
 from colonnade.privacy.trees import two_trees
@@ -186,3 +187,14 @@ def test_what_is_learnt_at_all_is_said():
     assert len(told(expected(planned(3), COLUMNS), severity="info", word="sums over all parties")) == 3
     found = told(observed(planned(3), COLUMNS, {"post": {"scores": 1200}}), word="sums over all parties")
     assert [finding.sentence for finding in found] == ["post learnt 1,200 row scores: sums over all parties."]
+
+
+def test_plain_edges_are_those_of_the_tree_of_each_requester():
+    job = planned(4, aggregation="plain", labels=("post",))
+    found = {finding.party: finding for finding in told(expected(job, COLUMNS), word="Nothing is masked")}
+    tree = AGGREGATIONS["plain"].tree
+    for position, name in enumerate(NAMES):
+        children = tree(4, 2, position)[1]
+        assert (name in found) == bool(children)
+        for child in children:
+            assert NAMES[child] in found[name].about

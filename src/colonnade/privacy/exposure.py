@@ -61,7 +61,7 @@ def labels_told(case: Situation) -> Iterator[Finding]:
             party,
             _names(case.plan.labels),
             f"{case.plan.coordinator} {sends} (how the loss changes with that row's score): "
-            f"{SLOPES_TELL[case.plan.job.loss].format(party=party)}.",
+            f"{SLOPES_TELL.get(case.plan.job.loss, SOMETHING).format(party=party)}.",
         )
 
 
@@ -227,6 +227,10 @@ RULES: tuple[Callable[[Situation], Iterable[Finding]], ...] = (
     totals_told,
 )
 
+REQUESTERS_LOOKED_AT = 64
+SOMETHING = "{party} may be able to work out the labels of these rows from it"
+"""Said of losses that are not in the table."""
+
 SLOPES_TELL = {
     "logistic": "its sign is the row's label: {party} can read the labels of these rows, and their scores",
     "multinomial": "its one negative entry marks the row's class: {party} can read the labels of these rows",
@@ -242,15 +246,15 @@ def _passes_needed(case: Situation, others: Sequence[str]) -> int | None:
 
 
 def _senders(plan: Planned) -> dict[str, tuple[list[str], list[str]]]:
-    """Plain: per party who sends it its own share alone, and who a sum; alike for all requesters."""
+    """Plain: per party who sends it its own share alone, and who a sum, whoever asks (of many: the first ones)."""
     q, names = len(plan.parties), plan.parties
     tree = AGGREGATIONS["plain"].tree
-    edges = [(slot, child, not tree(q, 0, child)[1]) for slot in range(q) for child in tree(q, 0, slot)[1]]
     found: dict[int, tuple[set[int], set[int]]] = {}
-    for requester in map(names.index, plan.requesters):
-        for slot, child, alone in edges:
-            exact, summed = found.setdefault((slot + requester) % q, (set(), set()))
-            (exact if alone else summed).add((child + requester) % q)
+    for requester in map(names.index, plan.requesters[:REQUESTERS_LOOKED_AT]):
+        for parent in range(q):
+            for child in tree(q, requester, parent)[1]:
+                exact, summed = found.setdefault(parent, (set(), set()))
+                (summed if tree(q, requester, child)[1] else exact).add(child)
     return {
         names[party]: ([names[child] for child in sorted(exact)], [names[child] for child in sorted(summed)])
         for party, (exact, summed) in sorted(found.items())

@@ -32,6 +32,8 @@ class Cell:
     """Synchronous: the product of the shared batch is a listener's, at full speed; else it is training."""
     network: str = "none"
     world: str = "simulated"
+    both_clocks: bool = True
+    """Go on past the honest clock's target until the papers' is there; it takes several times as long."""
     held_out: bool = False
     """Train on four fifths and measure on the fifth kept back."""
     passes: int = PASSES

@@ -19,7 +19,7 @@ SCHEDULES = ("asynchronous", "synchronous")
 
 def one_cell(method: str, schedule: str, parties: int, full: bool) -> Cell:
     """The set whose batches are heavy enough that dividing columns divides work."""
-    return cell("webspam", method, schedule, full, parties=parties)
+    return cell("webspam", method, schedule, full, parties=parties, both_clocks=False)
 
 
 def cells(full: bool) -> list[Cell]:

@@ -18,7 +18,16 @@ def couples(full: bool) -> list[tuple[Cell, Cell, Cell, Cell]]:
     for name in ("credit91", SPARSE_SET):
         for method in methods.NAMES:
             for parties in (2, 4):
-                twin = cell(name, method, "synchronous", full, parties=parties, slower=0, passes=PASSES)
+                twin = cell(
+                    name,
+                    method,
+                    "synchronous",
+                    full,
+                    parties=parties,
+                    slower=0,
+                    passes=PASSES,
+                    both_clocks=False,
+                )
                 both = (twin, replace(twin, schedule="asynchronous"))
                 found.append((*both, *(replace(one, world="processes") for one in both)))
     return found

@@ -129,6 +129,13 @@ class TestMeasure:
         a_step = 2 * (cost.per_call + 32 * 4 * cost.per_nonzero_dense)
         assert row["papers"][0][0] == pytest.approx(a_step, rel=1e-4)
 
+    def test_one_clock_ends_sooner(self, small):
+        both = one(schedule="asynchronous")
+        long, short = (measure.measure(this, 8.0) for this in (both, replace(both, both_clocks=False)))
+        assert short["reached"] == long["reached"]
+        assert short["workload"]["p0"]["steps"] < long["workload"]["p0"]["steps"]
+        assert long["papers_seconds"] > 0
+
     def test_divergence_is_a_row(self, small):
         row = measure.measure(one(method="afsgd", step=None), 5_000.0)
         assert row["status"] in ("diverged", "passes")

@@ -79,11 +79,12 @@ class Ending:
             self._peers.send_all((self._coordinator,), Stopped())
             await self._bye
 
-    def waits_for(self) -> list[str]:
-        """Who must speak before this party can leave, once its own work is done."""
+    def waits_for(self) -> list[tuple[int, str]]:
+        """Who must speak before this party can leave, and how many time-outs it may take."""
+        names = self._peers.names
         if self._me == self._coordinator:
-            return [self._peers.names[p] for p in sorted(self._missing)] if self.stopping else []
-        return [self._peers.names[self._coordinator]] if self.stopping or self._halted else []
+            return [(1, names[p]) for p in self._missing] if self.stopping else []
+        return [(2, names[self._coordinator])] if self.stopping or self._halted else []
 
     def halted(self, sender: int, message: Halt) -> None:
         """Somebody cannot go on. Who refuses still hears which weights are the result."""

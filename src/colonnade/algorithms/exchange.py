@@ -92,6 +92,7 @@ class Exchange:
         self.rounds_seen = 0
         self.rows_seen = 0
         self.shares_received = 0
+        self._heard: set[int] = set()
         self._answered: dict[int, Rows] = {}
 
     @property
@@ -159,6 +160,7 @@ class Exchange:
             )
         self._once(gathering, sender, False, share.round, self._tree(share.requester)[0][1])
         self.shares_received += 1
+        self._heard.add(sender)
         form = FORMATS[gathering.ask.what]
         self._add(gathering, form, form.words_from(share.words, self._count(gathering.ask)))
 
@@ -223,12 +225,23 @@ class Exchange:
         for promise in [g.promise for g in self._open.values() if g.promise is not None]:
             promise.fail(error)
 
-    def oldest(self) -> Iterator[str]:
-        """Who an open sum of this party waits for."""
+    def waits_for(self) -> Iterator[tuple[int, str]]:
+        """Whose share or mask is missing in an open sum, and how many levels of parties it may wait for in turn."""
         for (requester, _, _), gathering in self._open.items():
-            if requester == self._me and gathering.ask is not None:
-                children = self._tree(requester)[0][1]
-                yield from (self._peers.names[c] for c in children if (False, c) not in gathering.seen)
+            if gathering.ask is None:
+                continue
+            tree, mask_tree = self._tree(requester)
+            for masks, place in ((False, tree), (True, mask_tree)):
+                for child in () if place is None else place[1]:
+                    if (masks, child) not in gathering.seen:
+                        joining = child not in self._heard
+                        yield self._height(requester, child, masks) + joining, self._peers.names[child]
+
+    def _height(self, requester: int, party: int, masks: bool) -> int:
+        tree = self._aggregation.mask_tree if masks else self._aggregation.tree
+        place = tree(self._parties, requester, party)
+        children = place[1] if place is not None else ()
+        return 1 + max((self._height(requester, child, masks) for child in children), default=0)
 
     def _tree(self, requester: int) -> tuple[Any, Any]:
         trees = self._trees.get(requester)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -386,19 +386,18 @@ class Party:
             now = (peers.messages_sent, peers.messages_received, self.meter.rounds)
             quiet = quiet + 1 if now == seen else 0
             seen = now
-            silent, patience = self._waits_for()
+            patience, silent = min(self._waits_for(), default=(1, None))
             if quiet >= patience and silent is not None and not self._finished.ready:
                 self._lost(silent, f"silent for {quiet * timeout:g} s")
 
-    def _waits_for(self) -> tuple[str | None, int]:
-        """Who must speak next as far as this party can know, and how many time-outs it may take."""
-        waited = [*self.exchange.oldest(), *self.ending.waits_for()]
+    def _waits_for(self) -> Iterator[tuple[int, str]]:
+        """Who must speak next, and how many time-outs it may take: more for one who may wait for others itself."""
+        yield from self.exchange.waits_for()
+        yield from self.ending.waits_for()
         if not self.ending.begun:
-            waited += self.peers.unready()
-        if waited:
-            return waited[0], 1
-        only_answers = self.others and not self._requests
-        return (self.plan.coordinator, ANSWERERS_WAIT) if only_answers else (None, 1)
+            yield from ((1, name) for name in self.peers.unready())
+        if self.others and not self._requests:
+            yield ANSWERERS_WAIT, self.plan.coordinator
 
     def _finish(self) -> None:
         if self._finished.ready:

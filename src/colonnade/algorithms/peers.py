@@ -117,7 +117,7 @@ class Peers:
 
     def opened(self, name: str) -> None:
         peer = self._peer(self._positions[name])
-        if self.me < peer.position:
+        if self.me < peer.position and not peer.conversation.closed:
             self._greet(peer)
 
     def received(self, name: str, frame: bytes | memoryview) -> None:

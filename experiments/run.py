@@ -52,16 +52,18 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "output", nargs="*", choices=[*OUTPUTS, []], help=f"default: all of {', '.join(OUTPUTS)}"
-    )
+    parser.add_argument("output", nargs="*", metavar="output", help=f"{', '.join(OUTPUTS)}; default: all")
     parser.add_argument(
         "--full", action="store_true", help="all rows of every set, every straggler and batch size"
     )
     parser.add_argument("--processes", type=int, default=2, help="cells run side by side (default 2)")
     parser.add_argument("--render", action="store_true", help="only tables and figures, from rows on disk")
     parser.add_argument("--place", type=Path, default=PLACE, help="folder of rows, tables and figures")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    for name in options.output:
+        if name not in OUTPUTS:
+            parser.error(f"no output {name!r}; known: {', '.join(OUTPUTS)}")
+    return options
 
 
 def run_all(cells: list[Cell], file: Path, processes: int) -> None:

@@ -25,12 +25,16 @@ def seconds(row: Row | None, clock: str) -> tuple[float, bool] | None:
 
 
 def speedup(synchronous: Row | None, asynchronous: Row | None, clock: str = "honest") -> str:
-    """Synchronous over asynchronous time; a bound when one of them did not get there."""
+    """Synchronous over asynchronous time to the target; if one fell short, with ~, to the smallest gap of both."""
     one, other = seconds(synchronous, clock), seconds(asynchronous, clock)
-    if one is None or other is None or not (one[1] or other[1]):
+    if synchronous is None or asynchronous is None or one is None or other is None:
         return NONE
-    sign = "" if one[1] and other[1] else ">" if other[1] else "<"
-    return f"{sign}{one[0] / other[0]:.2f}"
+    if one[1] and other[1]:
+        return f"{one[0] / other[0]:.2f}"
+    curves = synchronous[clock], asynchronous[clock]
+    common = max(min(gap for _, gap in curve) for curve in curves)
+    first, second = (next(time for time, gap in curve if gap <= common) for curve in curves)
+    return f"~{first / second:.2f}"
 
 
 def ending(cell: Cell, row: Row | None) -> str:
@@ -66,7 +70,8 @@ LEGEND = """\
 *honest*: time until the weights that exist have the target gap, every pass counted. *papers' clock*: the weights
 that each party has after its k-th step, dated by the fastest party, full passes left out. A listener's products have
 a lane a requester, or *one lane* for all. In the synchronous twin the product of the shared batch is each party's own
-work, at its own speed; *prompt twin*: it is a listener's, at full speed. `>`, `<`: one of the two fell short.
+work, at its own speed; *prompt twin*: it is a listener's, at full speed. `~`: one of the two fell
+short of the target, so both are timed to the smallest gap that both have.
 """
 
 

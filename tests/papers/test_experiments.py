@@ -237,9 +237,16 @@ class TestTables:
         twin, _, ours, _ = contest("credit91", "afsvrg")
         assert ratios.speedup(row_of(twin, 3.0), row_of(ours, 2.0)) == "1.50"
         assert ratios.speedup(row_of(twin, 3.0), row_of(ours, 2.0), "papers") == "1.50"
-        assert ratios.speedup(row_of(twin, 3.0, reached=False), row_of(ours, 2.0)) == ">1.50"
-        assert ratios.speedup(row_of(twin, 3.0), row_of(ours, 2.0, reached=False)) == "<1.50"
-        assert ratios.speedup(row_of(twin, 3.0, reached=False), row_of(ours, 2.0, reached=False)) == "–"
+        short = row_of(twin, 3.0, reached=False)
+        assert ratios.speedup(short, row_of(ours, 2.0, reached=False)) == "~1.50"
+        assert ratios.speedup(short, row_of(ours, 2.0)) == "~1.50"
+        slow = row_of(ours, 2.0) | {
+            "status": "passes",
+            "reached": {},
+            "honest": [[0.5, 0.3], [1.0, 0.1], [2.0, 0.05]],
+        }
+        quick = row_of(twin, 3.0) | {"honest": [[0.6, 0.2], [0.8, 0.04], [3.0, 1e-5]]}
+        assert ratios.speedup(quick, slow) == "~0.40"
         assert ratios.speedup(row_of(twin, 3.0), None) == "–"
 
     def test_the_speed_up_table(self):
@@ -247,7 +254,7 @@ class TestTables:
         rows = [row_of(this, seconds) for this, seconds in zip(runs, (6.0, 4.0, 2.0, 3.0), strict=True)]
         rows[3] = row_of(runs[3], 3.0, reached=False)
         text = speedup.render(rows, False)["speedup.md"]
-        numbers = "3.00 | <2.00 | 2.00 | 3.00 | <1.00"
+        numbers = "3.00 | ~2.00 | 2.00 | 3.00 | ~2.00"
         assert line_of(text, "credit91", "4", "SVRG", "4", "1.93").endswith(
             f"{numbers} | asynchronous, one lane: 50 passes, gap 2.0e-01 |"
         )

@@ -168,7 +168,9 @@ class Exchange:
         """A sum of masks. Nobody asks for it, so it may come before its ask and opens the gathering."""
         tree = self._tree(mask.requester)[1]
         key = (mask.requester, mask.round, mask.start)
-        if tree is None or (key[1:] <= self._last.get(mask.requester, (0, -1)) and key not in self._open):
+        own = mask.requester == self._me
+        over = own or key[1:] <= self._last.get(mask.requester, (0, -1))
+        if tree is None or (over and key not in self._open):
             raise RemoteProtocolError(
                 f"a mask for round {mask.round} of party {mask.requester}, which is not open"
             )

@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.algorithms import afsgd
 from colonnade.algorithms.ending import GRACEFUL, EndedError, Ending
 from colonnade.algorithms.exchange import Exchange, count_of, rows_of
 from colonnade.algorithms.inbox import Inbox
 from colonnade.algorithms.meter import EVERY_ROUND, Meter
+from colonnade.algorithms.methods import METHODS
 from colonnade.algorithms.passes import Passes
 from colonnade.algorithms.peers import Handler, Peers
+from colonnade.algorithms.pushes import Pushes
 from colonnade.algorithms.result import Result
 from colonnade.algorithms.schedule import schedule_of
 from colonnade.algorithms.watch import Watch, Watcher
 from colonnade.core.blocks import FeatureBlock
-from colonnade.core.directions import Steepest
+from colonnade.core.directions import DIRECTIONS
 from colonnade.core.estimators import ESTIMATORS
 from colonnade.core.linear import LinearModel
 from colonnade.core.losses import LOSSES
 from colonnade.core.sampling import Sampler
 from colonnade.core.stepsize import block_bounds, safe_step
-from colonnade.errors import RemoteProtocolError
 from colonnade.job import Plan
 from colonnade.privacy.aggregation import AGGREGATIONS
 from colonnade.runtime.host import TRAINING, Host, Promise, spawn
@@ -84,15 +84,16 @@ class Party:
         self.me, self.coordinator = position[host.name], position[plan.coordinator]
         self.others = tuple(p for p in position.values() if p != self.me)
         self.receivers = tuple(position[name] for name in plan.receivers)
-        self._with_labels = frozenset(position[name] for name in plan.labels)
+        self.with_labels = frozenset(position[name] for name in plan.labels)
         self._requests = host.name in plan.requesters
         self.labels: Any = labels
         self.loss = LOSSES[job.loss]
         self.model = LinearModel(
             block, plan.classes, job.fit_intercept and self.me == self.coordinator, job.penalise_intercept
         )
-        self.estimator = ESTIMATORS[plan.estimator](plan.rows, plan.classes)
-        self.direction = Steepest()
+        self.method = METHODS[plan.method]
+        self.estimator = ESTIMATORS[self.method.estimator](plan.rows, plan.classes)
+        self.direction = DIRECTIONS[self.method.direction]()
         self.schedule = schedule_of(plan.synchronous)
         stream = "shared" if plan.synchronous else host.name
         self.sampler = Sampler(job.random_state, stream, plan.rows, plan.batch_size)
@@ -113,8 +114,7 @@ class Party:
         )
         self.passes = Passes(self)
         self.watcher = Watcher(self, watch)
-        self._pass_came = (0, 0)
-        """Round of the coordinator's pass that is pushed now, and the rows that came."""
+        self.pushes = Pushes(self)
         self._paced: Promise[None] = Promise()
         self._finished: Promise[Result] = Promise()
         self._started = host.now()
@@ -132,6 +132,7 @@ class Party:
         """One secured sum of everybody's partial scores."""
         scores = await self.exchange.total(m.SCORES, rows, self.exchange.next_round())
         self.counters["totals"] += 1
+        self.counters["scores"] += len(rows)
         self.meter.round_done(len(rows))
         self.watcher.scored(rows, scores)
         return scores
@@ -151,7 +152,7 @@ class Party:
                 self.model.weights.move_anchor(self.block, distinct, change)
             self.estimator.asked(len(rows))
 
-        sweeps = 2 if self.plan.estimator == "saga" else 1
+        sweeps = 2 if self.method.estimator == "saga" else 1
         nonzeros = self.block.nonzeros(rows)
         await self.host.compute(take, sweeps * nonzeros, TRAINING, writes=True)
         self.meter.stepped(nonzeros)
@@ -161,7 +162,7 @@ class Party:
     async def share(self, rows: Batch, slopes: Any, scores: Any) -> None:
         """What the coordinator learnt moves the blocks of those who do not ask for themselves."""
         if self.receivers and self.me == self.coordinator:
-            self.push(self.receivers, self.exchange.current_round, scores, slopes)
+            self.pushes.send(self.receivers, self.exchange.current_round, scores, slopes)
 
     async def sweep_if_due(self) -> None:
         """A snapshot for the estimator, a certificate, or both in one pass."""
@@ -209,20 +210,6 @@ class Party:
     def send_others(self, message: m.AnyMessage) -> None:
         self.peers.send_all(self.others, message)
 
-    def push(
-        self, to: Sequence[int], number: int, scores: Any, slopes: Any, start: int = 0, flags: int = 0
-    ) -> None:
-        """Scores for those who hold labels, slopes for those who do not."""
-        for learnt, values, receivers in (
-            (0, scores, [p for p in to if p in self._with_labels]),
-            (m.SLOPES_LEARNT, slopes, [p for p in to if p not in self._with_labels]),
-        ):
-            if receivers:
-                array = np.ascontiguousarray(values).tobytes()
-                self.peers.send_all(
-                    receivers, m.Push(self.peers.incarnation, number, learnt | flags, start, array)
-                )
-
     # the run
 
     def begin(self) -> Promise[Result]:
@@ -230,7 +217,7 @@ class Party:
             m.Ask: self.exchange.asked,
             m.Share: self.exchange.shared,
             m.Mask: self.exchange.masked,
-            m.Push: self._pushed,
+            m.Push: self.pushes.received,
             m.Retreat: lambda _, message: self.passes.retreat(message),
             m.Pace: self._pace,
             m.Stop: self._stopped,
@@ -254,7 +241,7 @@ class Party:
             self.exchange.begin()
             await self._agree_on_step()
             if self._requests:
-                await afsgd.train(self)
+                await self.method.train(self)
         except EndedError:
             pass
         await self.ending.told
@@ -296,8 +283,6 @@ class Party:
             return self.host.compute(lambda: self.model.product(rows), self.block.nonzeros(rows), lane)
         if ask.what == m.FROZEN:
             rows, frozen = rows_of(ask), self.passes.frozen_for(ask)
-            if ask.start == 0 and ask.requester == self.me:
-                self.counters["full_passes"] += 1
             return self.host.compute(
                 lambda: self.model.frozen_product(frozen, rows), self.block.nonzeros(rows), lane
             )
@@ -306,40 +291,6 @@ class Party:
         return self.host.compute(
             lambda: np.array(block_bounds(self.block)), self.block.nonzeros(slice(0, self.rows))
         )
-
-    def _pushed(self, sender: int, push: m.Push) -> None:
-        if sender != self.coordinator:
-            raise RemoteProtocolError("pushed, though only the coordinator's totals move others")
-        slopes_learnt = bool(push.learnt & m.SLOPES_LEARNT)
-        if not slopes_learnt and self.labels is None:
-            raise RemoteProtocolError("pushed scores to a party without labels")
-        count = len(push.values) // (8 * self.plan.classes)
-        self.counters["slopes" if slopes_learnt else "scores"] += count
-        rows = self.exchange.rows_of_round(push.round)
-        if count != count_of(rows) and not isinstance(rows, slice):
-            raise RemoteProtocolError(
-                f"pushed {count:,} rows of round {push.round}, which has {count_of(rows):,}"
-            )
-        if isinstance(rows, slice):
-            came = self._pass_came[1] if self._pass_came[0] == push.round else 0
-            if push.start != came or not count:
-                raise RemoteProtocolError(f"pushed row {push.start:,} of a pass where {came:,} is next")
-            self._pass_came = push.round, came + count
-            self.inbox.put(lambda: self._apply_pass(push), batch=False)
-        else:
-            self.inbox.put(lambda: self._apply_batch(rows, push), batch=True)
-
-    async def _apply_batch(self, rows: Batch, push: m.Push) -> None:
-        values = np.frombuffer(push.values, dtype="<f8")
-        if self.plan.classes > 1:
-            values = values.reshape(-1, self.plan.classes)
-        slopes = values if push.learnt & m.SLOPES_LEARNT else self.loss.slopes(values, self.labels[rows])
-        await self.step(rows, slopes)
-
-    async def _apply_pass(self, push: m.Push) -> None:
-        await self.passes.pushed(push)
-        if push.learnt & m.SWEPT and push.start + m.CHUNK >= self.rows:
-            self.moved()
 
     def _pace(self, sender: int, pace: m.Pace) -> None:
         self.eta = pace.step

@@ -121,6 +121,8 @@ class Passes:
         for start in range(0, party.rows, CHUNK):
             rows = slice(start, min(start + CHUNK, party.rows))
             totals[rows] = await party.exchange.total(FROZEN, rows, number)
+        party.counters["full_passes"] += 1
+        party.counters["scores"] += party.rows
         party.meter.round_done(party.rows)
         party.meter.tick()
         return number, totals
@@ -179,7 +181,7 @@ class Passes:
             rows = slice(start, min(start + CHUNK, party.rows))
             for to, swept in ((stepping, sweep), (tuple(p for p in others if p not in stepping), False)):
                 if sweep or certify:
-                    party.push(to, number, totals[rows], slopes[rows], start, SWEPT if swept else 0)
+                    party.pushes.send(to, number, totals[rows], slopes[rows], start, SWEPT if swept else 0)
 
     def _judge(self, number: int, totals: Any, gradient_square: float, weights_square: float) -> None:
         party = self._party

@@ -89,7 +89,7 @@ def _simulated(cell: Cell, step: float) -> Row:
             host.compute = _all_training(host.compute)  # type: ignore[method-assign]
         parties[name] = Party(host, agreed, block, rows.labels, ids_digest(None, agreed.rows), None)
     observer = Observer(agreed, parties, rows.labels, best.value)
-    patience = 1.5 * (1 + cell.slower / 100) if cell.both_clocks else 0.0
+    patience = 1.2 * (1 + cell.slower / 100) if cell.both_clocks else 0.0
     observer.watch(cell.target, cell.passes, patience, MOST_SECONDS)
     finished = {name: party.begin() for name, party in parties.items()}
     simulation.run(finished)

@@ -19,7 +19,7 @@ from experiments.store import Store  # noqa: E402
 from experiments.tables import lossless, processes, ratios, speedup, stragglers  # noqa: E402
 
 from colonnade import World, simulate  # noqa: E402
-from colonnade.runtime.simulated import calibrated  # noqa: E402
+from colonnade.runtime.world import calibrated  # noqa: E402
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from colonnade.federation import simulate, train_locally
     from colonnade.job import Job
     from colonnade.record import Report, Trace
-    from colonnade.runtime.simulated import World
+    from colonnade.runtime.world import World
 
 __version__ = "0.1.0"
 
@@ -20,7 +20,7 @@ _ROOMS = {
     "Trace": "record",
     "VerticalLogisticRegression": "estimators",
     "VerticalRidge": "estimators",
-    "World": "runtime.simulated",
+    "World": "runtime.world",
     "simulate": "federation",
     "train_locally": "federation",
 }

@@ -86,13 +86,13 @@ def _counts(plan: Plan, passes: float) -> tuple[float, float, float]:
     """Batches, snapshots and passes that are certificates only, of all requesters together."""
     requesters = len(plan.requesters)
     certifies = plan.job.tol > 0 or plan.job.step == "auto"
-    coincide = plan.synchronous and plan.estimator == "svrg"
+    coincide = plan.synchronous and plan.method == "afsvrg"
     certificates = passes / CERTIFICATE_EVERY if certifies and not coincide else 0.0
     own = (passes - certificates) / requesters
-    if plan.estimator == "svrg":
+    if plan.method == "afsvrg":
         training = max(0.0, own - 1) * SNAPSHOT_EVERY / (SNAPSHOT_EVERY + 1)
     else:
-        training = max(0.0, own - 1) if plan.estimator == "saga" else own
+        training = max(0.0, own - 1) if plan.method == "afsaga" else own
     return requesters * training * plan.rows / plan.batch_size, requesters * (own - training), certificates
 
 
@@ -133,7 +133,7 @@ def _sum(plan: Plan, links: Links, nonzeros: Mapping[str, int], what: int, rows:
 
 def _computing(plan: Plan, nonzeros: Mapping[str, int], what: int, rows: int) -> float:
     """A product at every party side by side, then a step of the same size."""
-    from colonnade.runtime.simulated import calibrated
+    from colonnade.runtime.world import calibrated
 
     if what == NORMS:
         return 0.0

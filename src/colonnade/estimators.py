@@ -21,7 +21,7 @@ from colonnade import federation
 from colonnade.errors import ConfigurationError, RefusedError, nearest
 from colonnade.job import Job
 from colonnade.record import Report
-from colonnade.runtime.simulated import World
+from colonnade.runtime.world import World
 
 Array = npt.NDArray[Any]
 Class = TypeVar("Class", bound=type)

@@ -18,7 +18,8 @@ from colonnade.job import Job, Plan, plan
 from colonnade.privacy import exposure
 from colonnade.record import Report
 from colonnade.runtime.host import Promise
-from colonnade.runtime.simulated import DeadlockError, SimulatedHost, Simulation, World
+from colonnade.runtime.simulated import DeadlockError, SimulatedHost, Simulation
+from colonnade.runtime.world import World
 from colonnade.tracing import objective, trace_of
 
 if TYPE_CHECKING:

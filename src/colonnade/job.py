@@ -180,7 +180,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     classes: int
     """Columns of the scores: 1, or the number of classes of a multinomial job."""
-    estimator: Literal["sgd", "svrg", "saga"]
+    method: str
     synchronous: bool
     sharing: Literal["own", "push"]
 
@@ -210,7 +210,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def chosen(self) -> dict[str, Any]:
         """What `auto` became: stands in the report."""
         return {
-            "method": f"af{self.estimator}",
+            "method": self.method,
             "schedule": "synchronous" if self.synchronous else "asynchronous",
             "sharing": self.sharing,
             "labels": list(self.labels),
@@ -258,7 +258,7 @@ def plan(
         labels=holders,
         rows=rows,
         classes=classes if job.loss == "multinomial" else 1,
-        estimator=method.removeprefix("af"),  # type: ignore[arg-type]
+        method=method,
         synchronous=synchronous,
         sharing=sharing,
     )

@@ -6,7 +6,7 @@ import pytest
 from colonnade.cost import Links, expected
 from colonnade.federation import simulate
 from colonnade.job import Job, plan
-from colonnade.runtime.simulated import World
+from colonnade.runtime.world import World
 
 ROWS = 400
 

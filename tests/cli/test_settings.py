@@ -118,7 +118,7 @@ def test_amounts_refused(text):
 
 
 def test_world_settings_are_those_of_world():
-    from colonnade.runtime.simulated import World
+    from colonnade.runtime.world import World
 
     flags = WorldFlags(latency="20ms", bandwidth="1MB", straggler=("bank=4", "shop=2"), jitter="1ms", seed=3)
     world = World(**world_settings(flags))

@@ -14,7 +14,8 @@ from colonnade.core.blocks import as_block
 from colonnade.data.alignment import ids_digest
 from colonnade.job import plan
 from colonnade.runtime.host import Promise
-from colonnade.runtime.simulated import Fault, SimulatedLink, Simulation
+from colonnade.runtime.simulated import SimulatedLink, Simulation
+from colonnade.runtime.world import Fault
 from spine import joined, problem
 
 AGGREGATIONS = ["plain", "two-tree", "pairwise"]

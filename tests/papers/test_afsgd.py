@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import colonnade as cn
 from colonnade.core.losses import LOSSES, eliminate_intercept
 from colonnade.core.sampling import Sampler
-from colonnade.runtime.simulated import Cost
+from colonnade.runtime.world import Cost
 from spine import LOSS_NAMES, joined, problem
 
 SCHEDULES = ("asynchronous", "synchronous")

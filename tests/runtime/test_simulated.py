@@ -11,7 +11,8 @@ import colonnade as cn
 from colonnade.errors import ConfigurationError
 from colonnade.runtime.host import TRAINING, Promise
 from colonnade.runtime.network import NetworkHost
-from colonnade.runtime.simulated import Clock, Cost, DeadlockError, Fault, Simulation
+from colonnade.runtime.simulated import Clock, DeadlockError, Simulation
+from colonnade.runtime.world import Cost, Fault
 from spine import joined, problem
 
 CALM = Cost(0.0, 0.0, 0.0)

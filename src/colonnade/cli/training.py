@@ -18,7 +18,7 @@ from colonnade.record import Report
 
 if TYPE_CHECKING:
     from colonnade.cost import Cost
-    from colonnade.runtime.simulated import World
+    from colonnade.runtime.world import World
 
 EXIT_CODES = {"converged": 0, "budget": 0, "interrupted": 130}
 """All other outcomes are failures: 1."""
@@ -61,7 +61,7 @@ def _world(command: Command, agreed: Plan) -> World | None:
     """The simulated world, or None for processes."""
     if command.name != "simulate":
         return None
-    from colonnade.runtime.simulated import World
+    from colonnade.runtime.world import World
 
     world = World(**command.world)
     world.check(agreed.parties)

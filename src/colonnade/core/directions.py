@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -28,3 +29,6 @@ class Steepest:
         self, weights: Weights, block: FeatureBlock, rows: Rows, residual: Array, eta: float, alpha: float
     ) -> None:
         weights.step(block, rows, residual, eta, alpha)
+
+
+DIRECTIONS: dict[str, Callable[[], Direction]] = {"steepest": Steepest}

@@ -85,9 +85,10 @@ def _simulated(cell: Cell, step: float) -> Row:
     for name, block in zip(agreed.parties, blocks, strict=True):
         host = simulation.hosts[name]
         host.holds(isinstance(block, SparseBlock))
-        if agreed.synchronous and not cell.prompt:
-            host.compute = _all_training(host.compute)  # type: ignore[method-assign]
-        parties[name] = Party(host, agreed, block, rows.labels, ids_digest(None, agreed.rows), None)
+        party = Party(host, agreed, block, rows.labels, ids_digest(None, agreed.rows), None)
+        if cell.prompt:
+            party.lane_of = _prompt(party.me)  # type: ignore[method-assign]
+        parties[name] = party
     observer = Observer(agreed, parties, rows.labels, best.value)
     patience = 1.2 * (1 + cell.slower / 100) if cell.both_clocks else 0.0
     observer.watch(cell.target, cell.passes, patience, MOST_SECONDS)
@@ -97,13 +98,9 @@ def _simulated(cell: Cell, step: float) -> Row:
     return _found(observer, results) | _predictions(cell, results, best)
 
 
-def _all_training(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """In lockstep a product of the shared batch is everybody's own work: a straggler is slow at it too."""
-
-    def training(work: Callable[[], Any], nonzeros: int, lane: int = TRAINING, writes: bool = False) -> Any:
-        return compute(work, nonzeros, TRAINING, writes)
-
-    return training
+def _prompt(me: int) -> Callable[[int], int]:
+    """A listener answers at full speed in lockstep too."""
+    return lambda requester: TRAINING if requester == me else requester
 
 
 def _found(observer: Observer, results: dict[str, Result]) -> Row:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.algorithms.ending import GRACEFUL, EndedError, Ending
-from colonnade.algorithms.exchange import Exchange, count_of, rows_of
+from colonnade.algorithms.exchange import Exchange, Rows, count_of, rows_of
 from colonnade.algorithms.inbox import Inbox
 from colonnade.algorithms.meter import EVERY_ROUND, Meter
 from colonnade.algorithms.methods import METHODS
@@ -153,9 +153,9 @@ class Party:
             self.estimator.asked(len(rows))
 
         sweeps = 2 if self.method.estimator == "saga" else 1
-        nonzeros = self.block.nonzeros(rows)
-        await self.host.compute(take, sweeps * nonzeros, TRAINING, writes=True)
-        self.meter.stepped(nonzeros)
+        work = self.work_over(rows)
+        await self.host.compute(take, sweeps * work, TRAINING, writes=True)
+        self.meter.stepped(work)
         self.exchange.moved()
         self.watcher.look()
 
@@ -273,24 +273,30 @@ class Party:
             )
             self.send_others(m.Pace(self.eta))
 
+    def lane_of(self, requester: int) -> int:
+        """In lockstep a product of the shared batch is everybody's own work: a straggler is slow at it too."""
+        return TRAINING if requester == self.me or self.schedule.barrier else requester
+
+    def work_over(self, rows: Rows) -> int:
+        """Multiplications of one product over these rows."""
+        return self.block.nonzeros(rows) * self.plan.classes
+
     def _contribute(self, ask: m.Ask) -> Promise[Any]:
         """This party's term of a sum."""
-        lane = TRAINING if ask.requester == self.me else ask.requester
-        if ask.what == m.SCORES:
-            rows = rows_of(ask)
-            if count_of(rows) == 1 and ask.requester != self.me:
-                self.counters["rows_asked_alone"] += 1
-            return self.host.compute(lambda: self.model.product(rows), self.block.nonzeros(rows), lane)
-        if ask.what == m.FROZEN:
-            rows, frozen = rows_of(ask), self.passes.frozen_for(ask)
-            return self.host.compute(
-                lambda: self.model.frozen_product(frozen, rows), self.block.nonzeros(rows), lane
-            )
         if ask.what == m.NORMS:
             return self.passes.norms()
-        return self.host.compute(
-            lambda: np.array(block_bounds(self.block)), self.block.nonzeros(slice(0, self.rows))
-        )
+        if ask.what == m.BOUNDS:
+            work = self.block.nonzeros(slice(0, self.rows))
+            return self.host.compute(lambda: np.array(block_bounds(self.block)), work)
+        rows, lane = rows_of(ask), self.lane_of(ask.requester)
+        if ask.what == m.FROZEN:
+            frozen = self.passes.frozen_for(ask)
+            return self.host.compute(
+                lambda: self.model.frozen_product(frozen, rows), self.work_over(rows), lane
+            )
+        if count_of(rows) == 1 and ask.requester != self.me:
+            self.counters["rows_asked_alone"] += 1
+        return self.host.compute(lambda: self.model.product(rows), self.work_over(rows), lane)
 
     def _pace(self, sender: int, pace: m.Pace) -> None:
         self.eta = pace.step

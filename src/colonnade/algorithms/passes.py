@@ -102,7 +102,7 @@ class Passes:
     async def _apply(self, number: int, slopes: Any, sweep: bool) -> None:
         """The gradient block at the frozen weights; a snapshot makes it the anchor."""
         party = self._party
-        everything = party.block.nonzeros(slice(0, party.rows))
+        everything = party.work_over(slice(0, party.rows))
         gradient = await party.host.compute(lambda: party.model.gradient(slopes), everything)
         if number == self._latest:
             weights = self.at(number).weights
@@ -133,7 +133,7 @@ class Passes:
         _, totals = await self.scores()
         slopes = party.loss.slopes(totals, party.labels)
         gradient = await party.host.compute(
-            lambda: party.model.gradient(slopes), party.block.nonzeros(slice(0, party.rows))
+            lambda: party.model.gradient(slopes), party.work_over(slice(0, party.rows))
         )
         await party.host.compute(lambda: party.snapshot(slopes, gradient), 0, writes=True)
 

@@ -87,8 +87,10 @@ class Exchange:
         self._round = 0
         self.abandoned = False
         """Whether the sums of others are no longer answered either."""
+        self.completed = 0
+        """Sums of this party's that it has got, chunks counted one by one."""
         self.moves = 0
-        """Steps and snapshots this party has applied: what the synchronous barrier counts."""
+        """What an ask may have to wait for: retreats; in a synchronous job steps and snapshots too."""
         self.rounds_seen = 0
         self.rows_seen = 0
         self.shares_received = 0
@@ -111,7 +113,7 @@ class Exchange:
             incarnation=self._peers.incarnation,
             round=number,
             what=what,
-            after=self.moves if self._barrier else 0,
+            after=self.moves if self._barrier or self._me == self._coordinator else 0,
             done=number,
             start=chunk.start,
             stop=chunk.stop,
@@ -121,6 +123,7 @@ class Exchange:
         gathering.promise = Promise()
         self._begin(gathering, ask)
         await gathering.promise
+        self.completed += 1
         form = FORMATS[what]
         if gathering.masks is not None:
             form.subtract(gathering.words, gathering.masks)
@@ -212,7 +215,13 @@ class Exchange:
         self._answered[number] = rows
 
     def moved(self) -> None:
-        """This party has applied a step or a snapshot: asks that waited for it are answered."""
+        """This party has applied a step or a snapshot: a synchronous job's asks that waited are answered."""
+        if self._barrier:
+            self.moves += 1
+            self._answer_those_behind()
+
+    def retreated(self) -> None:
+        """This party has gone back: no ask, which may come by a faster way than the retreat, is answered before."""
         self.moves += 1
         self._answer_those_behind()
 
@@ -226,6 +235,10 @@ class Exchange:
         """No sum of this party will be completed any more."""
         for promise in [g.promise for g in self._open.values() if g.promise is not None]:
             promise.fail(error)
+
+    def asking(self) -> bool:
+        """Whether a sum of this party's is under way."""
+        return any(requester == self._me for requester, _, _ in self._open)
 
     def waits_for(self) -> Iterator[tuple[int, str]]:
         """Whose share or mask is missing in an open sum, and how many levels of parties it may wait for in turn."""

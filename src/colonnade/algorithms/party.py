@@ -35,8 +35,9 @@ Batch = np.ndarray[Any, np.dtype[np.uint32]]
 
 MOST_PASSES = 1_000
 """Without `max_rounds` a job ends after so many passes a requester."""
-ANSWERERS_WAIT = 10
-"""Time-outs before a party that only answers takes its coordinator for lost: it may be computing."""
+LONG_WAIT = 10
+"""Time-outs before a party that only answers takes its coordinator for lost, which may be computing; and before a
+requester gives up a sum while others still talk."""
 
 
 def start(
@@ -336,16 +337,18 @@ class Party:
     async def _wake(self) -> None:
         """Silence beyond the time-out counts as a lost party."""
         timeout = self.plan.job.timeout
-        seen, quiet = (-1, -1, -1), 0
+        seen, quiet, stuck = (0, 0, 0), 0, 0
         while not self._finished.ready:
             await self.host.sleep(timeout, background=True)
             peers = self.peers
-            now = (peers.messages_sent, peers.messages_received, self.meter.rounds)
+            now = (peers.messages_sent, peers.messages_received, self.exchange.completed)
             quiet = quiet + 1 if now == seen else 0
+            stuck = stuck + 1 if now[2] == seen[2] and self.exchange.asking() else 0
             seen = now
             patience, silent = min(self._waits_for(), default=(1, None))
-            if quiet >= patience and silent is not None and not self._finished.ready:
-                self._lost(silent, f"silent for {quiet * timeout:g} s")
+            over = quiet >= patience or stuck >= LONG_WAIT
+            if over and silent is not None and not self._finished.ready:
+                self._lost(silent, f"silent for {max(quiet, stuck) * timeout:g} s")
 
     def _waits_for(self) -> Iterator[tuple[int, str]]:
         """Who must speak next, and how many time-outs it may take: more for one who may wait for others itself."""
@@ -354,7 +357,7 @@ class Party:
         if not self.ending.begun:
             yield from ((1, name) for name in self.peers.unready())
         if self.others and not self._requests:
-            yield ANSWERERS_WAIT, self.plan.coordinator
+            yield LONG_WAIT, self.plan.coordinator
 
     def _finish(self) -> None:
         if self._finished.ready:

@@ -227,4 +227,4 @@ class Passes:
         party.model.restore(self.at(message.round))
         party.eta *= message.factor
         self._good = self._latest = message.round
-        party.moved()
+        party.exchange.retreated()

@@ -44,10 +44,10 @@ class Check:
         self.figures.append(Figure(name, _plain(measured)))
 
     def at_most(self, name: str, measured: float, limit: float) -> None:
-        self.figures.append(Figure(name, _plain(measured), f"≤ {limit:g}", bool(measured <= limit)))
+        self.figures.append(Figure(name, _plain(measured), f"≤ {shown(limit)}", bool(measured <= limit)))
 
     def at_least(self, name: str, measured: float, limit: float) -> None:
-        self.figures.append(Figure(name, _plain(measured), f"≥ {limit:,g}", bool(measured >= limit)))
+        self.figures.append(Figure(name, _plain(measured), f"≥ {shown(limit)}", bool(measured >= limit)))
 
     def holds(self, name: str, measured: Any, needed: str, passed: bool) -> None:
         self.figures.append(Figure(name, _plain(measured), needed, bool(passed)))
@@ -95,7 +95,7 @@ def shown(value: Any) -> str:
         return str(value)
     if isinstance(value, int) or abs(value) >= 1_000:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:.3g}".replace("e-0", "e-")
 
 
 def _plain(value: Any) -> Any:

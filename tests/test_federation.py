@@ -110,6 +110,47 @@ def test_an_automatic_step_that_retreats_gives_the_same_bits_over_slow_links(agg
     assert len(set(results)) == 1
 
 
+@pytest.mark.parametrize("labels", [("p0",), ("p1", "p2")])
+@pytest.mark.parametrize("aggregation", ["plain", "two-tree"])
+def test_asks_that_come_by_the_tree_do_not_overtake_a_retreat(aggregation, labels, monkeypatch):
+    """A pass asked for before its party has gone back would forget the point to go back to, and never be judged."""
+    from colonnade.algorithms import party
+
+    monkeypatch.setattr(party, "safe_step", lambda *_: 60.0)
+    table = problem()
+    run = job(step="auto", alpha=1e-3, aggregation=aggregation, labels=labels, tol=1e-4, max_rounds=3_000)
+    steps = set()
+    for slow in (("p0", "p3"), ("p1", "p0"), ("p1", "p2")):
+        report = cn.simulate(run, table.blocks(4), table.y, world=cn.World(latency={slow: 0.05}))
+        assert report.outcome in ("converged", "budget"), (slow, report.detail)
+        steps.add(report.chosen["step"])
+    assert min(steps) < 60.0
+
+
+@pytest.mark.parametrize("labels", [None, ("p1",)])
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_a_pass_in_chunks_gives_the_same_bits_and_is_one_round(aggregation, labels):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((70_000, 3)), rng.standard_normal(70_000)
+    run = job(
+        loss="squared",
+        schedule="synchronous",
+        aggregation=aggregation,
+        labels=labels,
+        batch_size=20_000,
+        tol=1e-3,
+        step=0.2,
+    )
+    world = cn.World(latency={("p0", "p2"): 1.0, ("p1", "p2"): 1.0})
+    near, far = (cn.simulate(run, list(X.T[:, :, None]), y, world=w) for w in (cn.World(), world))
+    assert near.outcome == "converged"
+    assert bits(near) == bits(far)
+    best = pooled_optimum(X, y, "squared", ALPHA, True)
+    assert near.objective - best.value <= near.certificate <= 1e-3
+    assert near.trace["rounds"][1] == 1
+    assert near.trace["rows"][1] == 70_000
+
+
 # labels and sharing
 
 

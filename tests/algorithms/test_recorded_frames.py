@@ -191,7 +191,7 @@ def test_masks_of_parties_that_were_asked_for_different_rows_do_not_cancel():
 # messages of a round
 
 
-@pytest.mark.parametrize("q", [2, 3, 4, 8])
+@pytest.mark.parametrize("q", [3, 4, 8])
 @pytest.mark.parametrize(
     "aggregation, schedule, labels, each",
     [
@@ -205,8 +205,6 @@ def test_masks_of_parties_that_were_asked_for_different_rows_do_not_cancel():
     ],
 )
 def test_messages_of_a_round(aggregation, schedule, labels, each, q):
-    if (aggregation, q) == ("two-tree", 2):
-        pytest.skip("two-tree needs three parties")
     frames = recorded(aggregation, q, method="afsgd", schedule=schedule, labels=labels, max_rounds=20 * q)
     rounds = {(f.requester, f.round) for _, _, f in frames if type(f) is m.Share}
     said = Counter(type(f) for _, _, f in frames)

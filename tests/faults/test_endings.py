@@ -16,6 +16,8 @@ from colonnade.job import plan
 from colonnade.runtime.host import Promise
 from colonnade.runtime.simulated import SimulatedLink, Simulation
 from colonnade.runtime.world import Fault
+from colonnade.wire.codec import decode
+from colonnade.wire.messages import Share
 from spine import joined, problem
 
 AGGREGATIONS = ["plain", "two-tree", "pairwise"]
@@ -158,6 +160,23 @@ def test_silence_beyond_the_time_out_is_a_lost_party(mute, schedule, aggregation
             result = finished[name].result()
             assert result.outcome == "peer lost"
             assert f"peer lost: {mute} (" in result.detail, name
+
+
+def test_one_who_answers_everybody_but_one_is_found_out(monkeypatch):
+    """The others go on talking, so silence is not what gives it away."""
+    table = problem()
+    spoken = SimulatedLink.write
+
+    def write(link, frame):
+        share_of_p0 = type(message := decode(frame)) is Share and message.requester == 0
+        if not (share_of_p0 and link._sender.name == "p2" and link._clock.now > 5e-3):
+            spoken(link, frame)
+
+    monkeypatch.setattr(SimulatedLink, "write", write)
+    run = job(aggregation="pairwise", tol=0.0, timeout=0.01, max_rounds=10**6)
+    for result in parties(run, cn.World(latency=1e-4), table.blocks(3), table.encoded()).values():
+        assert result.outcome == "peer lost"
+        assert "peer lost: p2 (silent for" in result.detail
 
 
 # a party refuses

@@ -28,7 +28,7 @@ from colonnade.core.linear import LinearModel
 from colonnade.core.losses import LOSSES
 from colonnade.core.sampling import Sampler
 from colonnade.job import Plan, plan
-from colonnade.privacy.aggregation import AGGREGATIONS, Request
+from colonnade.privacy.aggregation import AGGREGATIONS, Request, Secrets
 from colonnade.privacy.fixedpoint import Narrow
 from colonnade.privacy.masks import MaskKey
 from colonnade.runtime.host import Host, Promise
@@ -136,7 +136,9 @@ class Alone:
         total = self._form.encode(self._models[0].product(rows), PARTIES)
         for me in range(1, PARTIES):
             words = self._form.encode(self._models[me].product(rows), PARTIES)
-            words, _ = self._aggregation.blind(words, self._form, request, me, self._keys[me], urandom)
+            words, _ = self._aggregation.blind(
+                words, self._form, request, Secrets(me, self._keys[me], urandom)
+            )
             self._form.add(total, words)
         scores = self._form.decode(total, (self._batch,))
         residual = self._estimator.residual(rows, self._loss.slopes(scores, self._labels[rows]))

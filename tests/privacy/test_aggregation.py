@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colonnade.errors import LocalProtocolError
-from colonnade.privacy.aggregation import AGGREGATIONS, Request, peers
+from colonnade.privacy.aggregation import AGGREGATIONS, Request, Secrets, peers
 from colonnade.privacy.fixedpoint import Narrow, Wide
 from colonnade.privacy.masks import PairSecrets
 
@@ -44,7 +44,7 @@ def blinded(name, shares, request, form=NARROW, seed=1):
     """What every party would put into the trees."""
     q, draw = len(shares), entropy_of(seed)
     return [
-        AGGREGATIONS[name].blind(form.encode(share, q), form, request, me, KEYS[q][me], draw)
+        AGGREGATIONS[name].blind(form.encode(share, q), form, request, Secrets(me, KEYS[q][me], draw))
         for me, share in enumerate(shares)
     ]
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from colonnade.algorithms.gathering import Gathering, Pile
 from colonnade.errors import RemoteProtocolError
-from colonnade.privacy.aggregation import AGGREGATIONS, Request
+from colonnade.privacy.aggregation import AGGREGATIONS, Request, Secrets
 from colonnade.privacy.fixedpoint import Format, Narrow, Wide
 from colonnade.runtime.host import Promise
 from colonnade.wire.messages import FROZEN, SCORES, Ask, Mask, Share
@@ -40,22 +41,6 @@ def count_of(rows: Rows) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
-class Gathering:
-    """One sum under way at one party: its own share, its children's, and Algorithm 2's masks."""
-
-    __slots__ = ("ask", "early", "masks", "masks_missing", "missing", "promise", "seen", "words")
-
-    def __init__(self) -> None:
-        self.ask: Ask | None = None
-        self.words: Any = None
-        self.masks: Any = None
-        self.missing = 0
-        self.masks_missing = 0
-        self.seen: set[tuple[bool, int]] = set()
-        self.early: list[tuple[int, Mask]] = []
-        self.promise: Promise[None] | None = None
-
-
 class Exchange:
     """Serves the sums of every requester, and asks for this party's own."""
 
@@ -76,7 +61,7 @@ class Exchange:
         self._begun = False
         self._me = me
         self._peers = peers
-        self._entropy = entropy
+        self._secrets = Secrets(me, peers.mask_keys, entropy)
         self._contribute = contribute
         self._failed = failed
         self._aggregation = AGGREGATIONS[plan.job.aggregation]
@@ -119,15 +104,16 @@ class Exchange:
             stop=chunk.stop,
             rows=b"" if isinstance(rows, slice) else rows.tobytes(),
         )
-        gathering = self._open[self._me, number, ask.start] = Gathering()
+        gathering = self._opened(self._me, number, ask.start)
         gathering.promise = Promise()
         self._begin(gathering, ask)
         await gathering.promise
         self.completed += 1
         form = FORMATS[what]
+        words = gathering.shares.words
         if gathering.masks is not None:
-            form.subtract(gathering.words, gathering.masks)
-        return form.decode(gathering.words, self._shape(ask))
+            form.subtract(words, gathering.masks.words)
+        return form.decode(words, self._shape(ask))
 
     def asked(self, sender: int, ask: Ask) -> None:
         """A sum is asked for, by its requester or by the parent in its tree."""
@@ -143,9 +129,7 @@ class Exchange:
             self._refuse_flood(sum(known[0] == ask.requester for known in self._open))
         self._last[ask.requester] = place
         key = (ask.requester, ask.round, ask.start)
-        gathering = self._open.get(key)
-        if gathering is None:
-            gathering = self._open[key] = Gathering()
+        gathering = self._open.get(key) or self._opened(*key)
         if ask.what in (SCORES, FROZEN):
             rows = rows_of(ask)
             self.rows_seen += count_of(rows)
@@ -161,11 +145,11 @@ class Exchange:
             raise RemoteProtocolError(
                 f"a share for round {share.round} of party {share.requester}, which is not open"
             )
-        self._once(gathering, sender, False, share.round, self._tree(share.requester)[0][1])
+        self._expect(gathering.shares, sender, share.round)
         self.shares_received += 1
         self._heard.add(sender)
         form = FORMATS[gathering.ask.what]
-        self._add(gathering, form, form.words_from(share.words, self._count(gathering.ask)))
+        self._add_share(gathering, form, form.words_from(share.words, self._count(gathering.ask)))
 
     def masked(self, sender: int, mask: Mask) -> None:
         """A sum of masks. Nobody asks for it, so it may come before its ask and opens the gathering."""
@@ -180,13 +164,14 @@ class Exchange:
         gathering = self._open.get(key)
         if gathering is None:
             if len(self._open) > CROWD * self._parties:
-                self._refuse_flood(sum(sender in {s for s, _ in g.early} for g in self._open.values()))
-            gathering = self._open[key] = Gathering()
-        self._once(gathering, sender, True, mask.round, tree[1])
+                self._refuse_flood(sum(sender in dict(g.early or ()) for g in self._open.values()))
+            gathering = self._opened(*key)
+        assert gathering.masks is not None
+        self._expect(gathering.masks, sender, mask.round)
         if gathering.ask is None:
-            gathering.early.append((sender, mask))
+            gathering.early = [*(gathering.early or ()), (sender, mask)]
         else:
-            self._add_mask(gathering, mask)
+            self._add_mask_from(gathering, mask)
 
     def _refuse_flood(self, opened: int) -> None:
         if opened > CROWD:
@@ -245,12 +230,10 @@ class Exchange:
         for (requester, _, _), gathering in self._open.items():
             if gathering.ask is None:
                 continue
-            tree, mask_tree = self._tree(requester)
-            for masks, place in ((False, tree), (True, mask_tree)):
-                for child in () if place is None else place[1]:
-                    if (masks, child) not in gathering.seen:
-                        joining = child not in self._heard
-                        yield self._height(requester, child, masks) + joining, self._peers.names[child]
+            for masks, pile in ((False, gathering.shares), (True, gathering.masks)):
+                for child in () if pile is None else pile.awaited:
+                    joining = child not in self._heard
+                    yield self._height(requester, child, masks) + joining, self._peers.names[child]
 
     def _height(self, requester: int, party: int, masks: bool) -> int:
         tree = self._aggregation.mask_tree if masks else self._aggregation.tree
@@ -278,24 +261,23 @@ class Exchange:
         shape = self._shape(ask)
         return shape[0] if len(shape) == 1 else shape[0] * shape[1]
 
-    def _once(
-        self, gathering: Gathering, sender: int, mask: bool, number: int, children: tuple[int, ...]
-    ) -> None:
-        if sender not in children or (mask, sender) in gathering.seen:
+    def _opened(self, requester: int, number: int, start: int) -> Gathering:
+        gathering = Gathering(*self._tree(requester), requester == self._me)
+        self._open[requester, number, start] = gathering
+        return gathering
+
+    def _expect(self, pile: Pile, sender: int, number: int) -> None:
+        if not pile.expects(sender):
             raise RemoteProtocolError(f"a share of round {number} that is not theirs, or a second one")
-        gathering.seen.add((mask, sender))
 
     def _begin(self, gathering: Gathering, ask: Ask) -> None:
-        (_, children), mask_tree = self._tree(ask.requester)
         gathering.ask = ask
-        gathering.missing = len(children) + 1
-        if mask_tree is not None:
-            gathering.masks_missing = len(mask_tree[1]) + (ask.requester != self._me)
-        if children:
-            self._peers.send_all(children, ask)
-        for sender, mask in gathering.early:
+        if gathering.shares.awaited:
+            self._peers.send_all(tuple(gathering.shares.awaited), ask)
+        early, gathering.early = gathering.early, None
+        for sender, mask in early or ():
             try:
-                self._add_mask(gathering, mask)
+                self._add_mask_from(gathering, mask)
             except RemoteProtocolError as error:
                 self._peers.drop(sender, str(error))
         self._answer_in_turn(gathering)
@@ -329,55 +311,40 @@ class Exchange:
                     shape=self._shape(ask),
                     rows=bytes(ask.rows) if len(ask.rows) else (ask.start, ask.stop),
                 )
-                words, mask = self._aggregation.blind(
-                    words, form, request, self._me, self._peers.mask_keys, self._entropy
-                )
+                words, mask = self._aggregation.blind(words, form, request, self._secrets)
                 if mask is not None:
-                    self._add_masks(gathering, form, mask)
-            self._add(gathering, form, words)
+                    self._add_mask(gathering, form, mask.copy())
+            self._add_share(gathering, form, words)
         except Exception as error:
             self._failed(error)
 
-    def _add(self, gathering: Gathering, form: Format, words: Any) -> None:
-        if gathering.words is None:
-            gathering.words = words
-        else:
-            if not gathering.words.flags.writeable:
-                gathering.words = gathering.words.copy()
-            form.add(gathering.words, words)
-        gathering.missing -= 1
+    def _add_share(self, gathering: Gathering, form: Format, words: Any) -> None:
+        self._pile_up(gathering, gathering.shares, Share, form, words)
+
+    def _add_mask(self, gathering: Gathering, form: Format, words: Any) -> None:
+        assert gathering.masks is not None
+        self._pile_up(gathering, gathering.masks, Mask, form, words)
+
+    def _add_mask_from(self, gathering: Gathering, mask: Mask) -> None:
+        assert gathering.ask is not None
+        form = FORMATS[gathering.ask.what]
+        self._add_mask(gathering, form, form.words_from(mask.words, self._count(gathering.ask)))
+
+    def _pile_up(
+        self, gathering: Gathering, pile: Pile, message: type[Share | Mask], form: Format, words: Any
+    ) -> None:
+        """Add words; what is complete goes up the tree, or is this party's total."""
+        pile.add(form, words)
         ask = gathering.ask
         assert ask is not None
-        if gathering.missing == 0 and ask.requester != self._me:
-            parent = self._tree(ask.requester)[0][0]
-            words = form.bytes_of(gathering.words)
-            share = Share(ask.requester, ask.incarnation, ask.round, ask.start, words)
-            self._peers.send_all((parent,), share)
-        self._close_if_complete(gathering, ask)
-
-    def _add_mask(self, gathering: Gathering, mask: Mask) -> None:
-        ask = gathering.ask
-        assert ask is not None
-        form = FORMATS[ask.what]
-        self._add_masks(gathering, form, form.words_from(mask.words, self._count(ask)))
-
-    def _add_masks(self, gathering: Gathering, form: Format, words: Any) -> None:
-        if gathering.masks is None:
-            gathering.masks = words.copy()
-        else:
-            form.add(gathering.masks, words)
-        gathering.masks_missing -= 1
-        ask = gathering.ask
-        assert ask is not None
-        if gathering.masks_missing == 0 and ask.requester != self._me:
-            parent = self._tree(ask.requester)[1][0]
-            words = form.bytes_of(gathering.masks)
-            self._peers.send_all((parent,), Mask(ask.requester, ask.incarnation, ask.round, ask.start, words))
-        self._close_if_complete(gathering, ask)
-
-    def _close_if_complete(self, gathering: Gathering, ask: Ask) -> None:
-        if gathering.missing or gathering.masks_missing:
+        if pile.missing:
             return
-        self._open.pop((ask.requester, ask.round, ask.start), None)
-        if gathering.promise is not None:
-            gathering.promise.set(None)
+        if pile.parent is not None:
+            total = form.bytes_of(pile.words)
+            self._peers.send_all(
+                (pile.parent,), message(ask.requester, ask.incarnation, ask.round, ask.start, total)
+            )
+        if gathering.complete:
+            self._open.pop((ask.requester, ask.round, ask.start), None)
+            if gathering.promise is not None:
+                gathering.promise.set(None)

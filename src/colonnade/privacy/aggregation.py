@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -37,8 +37,16 @@ class Request(msgspec.Struct, frozen=True, gc=False):
         return request_nonce(self.requester, self.incarnation, self.round, self.what, self.shape, self.rows)
 
 
+class Secrets(NamedTuple):
+    """What a party blinds with: its position, its pair keys with all others by position, and fresh bytes."""
+
+    me: int
+    keys: Mapping[int, MaskKey]
+    entropy: Callable[[int], bytes]
+
+
 class Aggregation(Protocol):
-    """A way to sum. `keys`: the pair keys of all other parties, by position. `words` are blinded in place."""
+    """A way to sum. `words` are blinded in place."""
 
     needs_keys: bool
 
@@ -50,15 +58,7 @@ class Aggregation(Protocol):
         """Messages of one total among q parties, asks included."""
         ...
 
-    def blind(
-        self,
-        words: Words,
-        format: Format,
-        request: Request,
-        me: int,
-        keys: Mapping[int, MaskKey],
-        entropy: Callable[[int], bytes],
-    ) -> Blinded: ...
+    def blind(self, words: Words, format: Format, request: Request, mine: Secrets) -> Blinded: ...
 
 
 class Plain:
@@ -75,15 +75,7 @@ class Plain:
     def messages(self, q: int) -> int:
         return 2 * (q - 1)
 
-    def blind(
-        self,
-        words: Words,
-        format: Format,
-        request: Request,
-        me: int,
-        keys: Mapping[int, MaskKey],
-        entropy: Callable[[int], bytes],
-    ) -> Blinded:
+    def blind(self, words: Words, format: Format, request: Request, mine: Secrets) -> Blinded:
         return words, None
 
 
@@ -101,19 +93,11 @@ class TwoTree:
     def messages(self, q: int) -> int:
         return 3 * (q - 1)
 
-    def blind(
-        self,
-        words: Words,
-        format: Format,
-        request: Request,
-        me: int,
-        keys: Mapping[int, MaskKey],
-        entropy: Callable[[int], bytes],
-    ) -> Blinded:
-        if me == request.requester:
+    def blind(self, words: Words, format: Format, request: Request, mine: Secrets) -> Blinded:
+        if mine.me == request.requester:
             return words, None
         count = _count(words, request)
-        masks = format.words_from(entropy(count * format.word_bytes), count)
+        masks = format.words_from(mine.entropy(count * format.word_bytes), count)
         format.add(words, masks)
         return words, masks
 
@@ -132,23 +116,15 @@ class Pairwise:
     def messages(self, q: int) -> int:
         return 2 * (q - 1)
 
-    def blind(
-        self,
-        words: Words,
-        format: Format,
-        request: Request,
-        me: int,
-        keys: Mapping[int, MaskKey],
-        entropy: Callable[[int], bytes],
-    ) -> Blinded:
-        if me == request.requester:
+    def blind(self, words: Words, format: Format, request: Request, mine: Secrets) -> Blinded:
+        if mine.me == request.requester:
             return words, None
         count, nonce = _count(words, request), request.nonce()
-        for other, key in keys.items():
+        for other, key in mine.keys.items():
             if other == request.requester:
                 continue
             mask = format.words_from(key.stream(nonce, count * format.word_bytes), count)
-            if me < other:
+            if mine.me < other:
                 format.add(words, mask)
             else:
                 format.subtract(words, mask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args
 
@@ -10,6 +11,9 @@ import msgspec
 from msgspec import structs
 
 from colonnade.errors import ConfigurationError, nearest
+
+MOST_PARTIES = 2**16 - 1
+"""Positions on the wire have 16 bits."""
 
 LossName = Literal["logistic", "multinomial", "squared"]
 Method = Literal["auto", "afsgd", "afsvrg", "afsaga"]
@@ -153,9 +157,11 @@ def check_names(names: Sequence[str]) -> None:
             raise ConfigurationError(
                 f"party name {name!r}: use letters, digits, '-', '_' and '.', at most 64"
             )
-    for name in names:
-        if list(names).count(name) > 1:
-            raise ConfigurationError(f"party {name!r} is named twice: party names are distinct")
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ConfigurationError(f"party {twice!r} is named twice: party names are distinct")
+    if len(names) > MOST_PARTIES:
+        raise ConfigurationError(f"{len(names):,} parties: at most {MOST_PARTIES:,} can take part")
 
 
 def _whole(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from colonnade.algorithms.inbox import Inbox
 from colonnade.algorithms.meter import EVERY_ROUND, Meter
 from colonnade.algorithms.methods import METHODS
 from colonnade.algorithms.passes import Passes
+from colonnade.algorithms.patience import watch_over
 from colonnade.algorithms.peers import Handler, Peers
 from colonnade.algorithms.pushes import Pushes
 from colonnade.algorithms.result import Result
@@ -35,9 +36,6 @@ Batch = np.ndarray[Any, np.dtype[np.uint32]]
 
 MOST_PASSES = 1_000
 """Without `max_rounds` a job ends after so many passes a requester."""
-LONG_WAIT = 10
-"""Time-outs before a party that only answers takes its coordinator for lost, which may be computing; and before a
-requester gives up a sum while others still talk."""
 
 
 def start(
@@ -86,7 +84,7 @@ class Party:
         self.others = tuple(p for p in position.values() if p != self.me)
         self.receivers = tuple(position[name] for name in plan.receivers)
         self.with_labels = frozenset(position[name] for name in plan.labels)
-        self._requests = host.name in plan.requesters
+        self.requests = host.name in plan.requesters
         self.labels: Any = labels
         self.loss = LOSSES[job.loss]
         self.model = LinearModel(
@@ -227,9 +225,9 @@ class Party:
             m.Halt: self._halted,
         }
         self.ending.broken_off.then(lambda _: self._break_off())
-        self.peers.serve(handlers, self._lost, self._failed)
+        self.peers.serve(handlers, self.lost, self._failed)
         spawn(self._run(), self._failed)
-        spawn(self._wake(), self._failed)
+        spawn(watch_over(self, self._finished), self._failed)
         return self._finished
 
     async def _run(self) -> None:
@@ -241,7 +239,7 @@ class Party:
             self.meter.note()
             self.exchange.begin()
             await self._agree_on_step()
-            if self._requests:
+            if self.requests:
                 await self.method.train(self)
         except EndedError:
             pass
@@ -313,7 +311,7 @@ class Party:
         self.ending.halted(sender, halt)
         self._abandon(halt.detail)
 
-    def _lost(self, peer: str, reason: str) -> None:
+    def lost(self, peer: str, reason: str) -> None:
         self.ending.lost(peer, reason)
         if self.ending.stopping:
             self.exchange.abandon(EndedError(reason))
@@ -333,31 +331,6 @@ class Party:
         self.exchange.abandoned = True
         self.exchange.abandon(EndedError(reason))
         self.peers.pass_over((m.Ask, m.Share, m.Mask, m.Push))
-
-    async def _wake(self) -> None:
-        """Silence beyond the time-out counts as a lost party."""
-        timeout = self.plan.job.timeout
-        seen, quiet, stuck = (0, 0, 0), 0, 0
-        while not self._finished.ready:
-            await self.host.sleep(timeout, background=True)
-            peers = self.peers
-            now = (peers.messages_sent, peers.messages_received, self.exchange.completed)
-            quiet = quiet + 1 if now == seen else 0
-            stuck = stuck + 1 if now[2] == seen[2] and self.exchange.asking() else 0
-            seen = now
-            patience, silent = min(self._waits_for(), default=(1, None))
-            over = quiet >= patience or stuck >= LONG_WAIT
-            if over and silent is not None and not self._finished.ready:
-                self._lost(silent, f"silent for {max(quiet, stuck) * timeout:g} s")
-
-    def _waits_for(self) -> Iterator[tuple[int, str]]:
-        """Who must speak next, and how many time-outs it may take: more for one who may wait for others itself."""
-        yield from self.exchange.waits_for()
-        yield from self.ending.waits_for()
-        if not self.ending.begun:
-            yield from ((1, name) for name in self.peers.unready())
-        if self.others and not self._requests:
-            yield LONG_WAIT, self.plan.coordinator
 
     def _finish(self) -> None:
         if self._finished.ready:

@@ -273,7 +273,7 @@ class Exchange:
     def _begin(self, gathering: Gathering, ask: Ask) -> None:
         gathering.ask = ask
         if gathering.shares.awaited:
-            self._peers.send_all(tuple(gathering.shares.awaited), ask)
+            self._peers.send_all(gathering.shares.awaited, ask)
         early, gathering.early = gathering.early, None
         for sender, mask in early or ():
             try:

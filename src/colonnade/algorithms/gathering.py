@@ -17,7 +17,7 @@ class Pile:
 
     def __init__(self, place: Place, own: bool) -> None:
         self.parent, children = place
-        self.awaited = set(children) if children else frozenset[int]()
+        self.awaited = children
         self.missing = len(children) + own
         self.words: Any = None
 
@@ -25,7 +25,7 @@ class Pile:
         """Whether this child's words are awaited: once."""
         if child not in self.awaited:
             return False
-        self.awaited -= {child}
+        self.awaited = tuple(awaited for awaited in self.awaited if awaited != child)
         return True
 
     def add(self, form: Format, words: Any) -> None:

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from colonnade.federation import simulate, train_locally
     from colonnade.job import Job
     from colonnade.record import Report, Trace
-    from colonnade.runtime.world import World
+    from colonnade.runtime.world import Fault, World
 
 __version__ = "0.1.0"
 
 _ROOMS = {
+    "Fault": "runtime.world",
     "Job": "job",
     "Report": "record",
     "Trace": "record",
@@ -27,6 +28,7 @@ _ROOMS = {
 """Where each name lives. A room is entered when one of its names is first used, so importing stays quick."""
 
 __all__ = [
+    "Fault",
     "Job",
     "Report",
     "Trace",

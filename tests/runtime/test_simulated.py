@@ -312,3 +312,9 @@ def test_each_party_tells_its_progress():
     assert {name for name, _ in looks} == {"p0", "p1"}
     rounds = [event["rounds"] for name, event in looks if name == "p0"]
     assert rounds == sorted(rounds)
+
+
+def test_faults_may_be_told_in_plain_words():
+    assert cn.World(faults=[{"at": 1, "party": "p1"}]).faults == (Fault(at=1.0, party="p1"),)
+    with pytest.raises(ConfigurationError, match=r"faults: .*`when`.*give Fault"):
+        cn.World(faults=[{"when": 1, "party": "p1"}])

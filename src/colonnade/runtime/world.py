@@ -8,6 +8,7 @@ from importlib import resources
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
 from colonnade.errors import ConfigurationError, nearest
 
@@ -48,6 +49,13 @@ class World(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seed: int = 0
 
     def __post_init__(self) -> None:
+        try:
+            faults = msgspec.convert(list(self.faults), tuple[Fault, ...])
+        except (msgspec.ValidationError, TypeError) as error:
+            raise ConfigurationError(
+                f"faults: {error}; give Fault(at, party, peer), peer only to cut a link"
+            ) from None
+        structs.force_setattr(self, "faults", faults)
         latencies = self.latency.values() if isinstance(self.latency, Mapping) else [self.latency]
         speeds = self.speeds.values() if isinstance(self.speeds, Mapping) else self.speeds
         if any(not value >= 0 for value in latencies) or not self.jitter >= 0:

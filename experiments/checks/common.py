@@ -52,23 +52,27 @@ class Check:
     def holds(self, name: str, measured: Any, needed: str, passed: bool) -> None:
         self.figures.append(Figure(name, _plain(measured), needed, bool(passed)))
 
+    def remark(self, sentence: str) -> None:
+        """Something to read below the figures."""
+        self.notes.setdefault("remarks", []).append(sentence)
+
     def finish(self) -> int:
-        """Print, write, and give the exit status: 1 if a figure falls short."""
+        """Print, write unless the run was a quick one, and give the exit status: 1 if a figure falls short."""
         passed = all(figure.passed is not False for figure in self.figures)
         print(self.title)
         for figure in self.figures:
             verdict = {True: "ok", False: "FALLS SHORT", None: ""}[figure.passed]
             print(f"  {figure.name:<58} {shown(figure.measured):>14}  {figure.needed:<12} {verdict}")
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        file(self.name, self.quick).write_text(_text(self._row() | {"passed": passed}))
+        if not self.quick:
+            RESULTS.mkdir(parents=True, exist_ok=True)
+            file(self.name).write_text(_text(self._row() | {"passed": passed}))
         return 0 if passed else 1
 
     def _row(self) -> dict[str, Any]:
-        command = f"python -m experiments.checks.{self.name}" + " --quick" * self.quick
         return {
             "check": self.name,
             "title": self.title,
-            "command": command,
+            "command": f"python -m experiments.checks.{self.name}",
             "seed": self.seed,
             "load": [round(load, 2) for load in os.getloadavg()],
             **environment(),
@@ -77,9 +81,9 @@ class Check:
         }
 
 
-def file(name: str, quick: bool = False) -> Path:
-    """Where a check's result is kept; a quick run does not replace a whole one."""
-    return RESULTS / f"{name}{'-quick' * quick}.json"
+def file(name: str) -> Path:
+    """Where a check's result is kept."""
+    return RESULTS / f"{name}.json"
 
 
 def quick(description: str | None, arguments: list[str] | None = None) -> bool:

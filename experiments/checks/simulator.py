@@ -129,12 +129,20 @@ def crowds(check: Check, parties: int) -> None:
         check.report(f"{what}: messages", found["messages"])
 
 
+REMARK = (
+    "Where a thousand parties all ask for themselves, 999,000 sums are under way at once: each keeps its ask, its "
+    "product and what waits for them, some 2 kB (tracemalloc, 300 parties: asks 0.55, products 0.7, the rest small "
+    "objects)."
+)
+
+
 def main() -> None:
     small = quick(__doc__)
     check = Check("simulator", f"simulator: plain sums, b = {BATCH}", SEED, small)
     with threadpool_limits(1):
         throughput(check, 500 if small else 4_000, 2 if small else 5)
         crowds(check, 100 if small else 1_000)
+    check.remark(REMARK)
     leave(check)
 
 

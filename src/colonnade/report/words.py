@@ -99,7 +99,9 @@ def detail(report: Report) -> str:
     """Why the run ended, as a sentence; nothing where the headline has said it."""
     if (report.outcome == "converged" and report.certificate is not None) or not report.detail:
         return ""
-    return report.detail[0].upper() + report.detail[1:].rstrip(".") + "."
+    detail = report.detail.rstrip(".") + "."
+    is_option = "_" in detail.split()[0]
+    return detail if is_option else detail[0].upper() + detail[1:]
 
 
 def facts(report: Report) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 import msgspec
@@ -79,6 +80,13 @@ def one_dies(host, plan, block, labels, ids, watch):
     if host.name == plan.parties[-1]:
         os._exit(7)
     return stubborn(host, plan, block, labels, ids, watch)
+
+
+def one_hangs(host, plan, block, labels, ids, watch):
+    """The last party stops without dying; the others end."""
+    if host.name == plan.parties[-1]:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return Promise.of(b"ended")
 
 
 def data_error(host, plan, block, labels, ids, watch):

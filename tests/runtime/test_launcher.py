@@ -90,7 +90,10 @@ def wait_until(condition, seconds=10.0):
 # what reaches a party
 
 
-def test_each_process_gets_its_own_block_labels_and_ids():
+def test_each_process_gets_its_own_block_labels_and_ids(monkeypatch):
+    monkeypatch.setattr(
+        launcher, "GRACE_SECONDS", 30.0
+    )  # the bank ends before there are kernels for the shop
     rng = np.random.default_rng(0)
     dense = rng.standard_normal((ROWS, 4))
     blocks = {
@@ -211,6 +214,24 @@ def test_who_does_not_end_after_another_has_died_is_killed():
         "club": "the process of club ended with status 7 and no result",
     }
     assert all(gone(pid) for pid in watcher.pids.values())
+
+
+def test_who_hangs_when_the_others_have_ended_is_killed():
+    started = time.monotonic()
+    collected = run("one_hangs")
+    assert time.monotonic() - started < 5
+    assert collected.results == {"bank": b"ended", "shop": b"ended"}
+    assert collected.died == {"club": "club did not end in time and was killed"}
+
+
+def test_ctrl_c_before_the_parties_are_there_is_not_lost(monkeypatch):
+    def pressed():
+        os.kill(os.getpid(), signal.SIGINT)
+        return fork_server()
+
+    monkeypatch.setattr(launcher, "fork_server", pressed)
+    collected = run("stay")
+    assert collected.results == dict.fromkeys(NAMES, b"KeyboardInterrupt")
 
 
 def test_ctrl_c_lets_the_parties_end_with_what_they_have():

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ENTRY = "colonnade.algorithms.party:start"
 LOCAL = "127.0.0.1"
 GRACE_SECONDS = 10.0
-"""What parties get, beyond the job's time-out, to end when another has died or the user asks."""
+"""What parties get, beyond the job's time-out, to end when another has ended or died, or the user asks."""
 
 GOODBYE_SECONDS = 5.0
 
@@ -199,12 +199,13 @@ class _Run:
         """Who has ended, what follows for the others, and who gets no more time."""
         running = [child for child in self._children.values() if child.result is None and not child.over]
         gone = [child for child in self._children.values() if child.result is None and child.over]
+        ended = any(child.result is not None for child in self._children.values())
         if not running and not self._leaving:
             self._leaving = True
             self._deadline = time.monotonic() + GOODBYE_SECONDS
             for child in self._children.values():
                 child.tell(Leave())
-        elif gone or self._interrupted:
+        elif gone or ended or self._interrupted:
             self._deadline = min(self._deadline, time.monotonic() + self._patience)
         if time.monotonic() >= self._deadline:
             for child in running:

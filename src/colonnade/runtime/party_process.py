@@ -66,6 +66,8 @@ class _PartyProcess(asyncio.Protocol):
         self._over: asyncio.Future[int] = loop.create_future()
         self._host: NetworkHost | None = None
         self._transport: asyncio.Transport | None = None
+        self._interrupted = False
+        """Ctrl-C may come before there is a host to tell."""
 
     async def run(self, control: socket.socket, server: socket.socket, arrays: int) -> int:
         report_failures(self._loop, self._fail)
@@ -98,6 +100,8 @@ class _PartyProcess(asyncio.Protocol):
             server=server,
             connect_timeout=task.plan.job.timeout,
         )
+        if self._interrupted:
+            self._host.interrupt()
         return find_entry(task.entry)(self._host, task.plan, block, labels, ids, self._say)
 
     def _say(self, event: dict[str, Any]) -> None:
@@ -139,8 +143,10 @@ class _PartyProcess(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         for frame in self._reader.feed(data):
             order = read_order(frame)
-            if isinstance(order, Interrupt) and self._host is not None:
-                self._host.interrupt()
+            if isinstance(order, Interrupt):
+                self._interrupted = True
+                if self._host is not None:
+                    self._host.interrupt()
             elif isinstance(order, Leave):
                 self._end(0)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colonnade.errors import RemoteProtocolError
-from colonnade.wire.codec import HELLO_LIMIT, LONGEST_FRAME, FrameReader, decode, encode, frame
+from colonnade.wire.codec import LONGEST_FRAME, FrameReader, decode, encode, frame
 from colonnade.wire.messages import Ask, Pace, Push, Retreat, Share, Stop
 
 MESSAGES = spoken.one_of_each("bank", "shop")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import secrets
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +46,28 @@ _PLAIN = (
 
 def write(report: Report, folder: str | os.PathLike[str]) -> Path:
     """Write the report beside `folder`, then put it in its place, so that no half of one is ever there."""
+    with _beside(folder) as (target, fresh):
+        _put_all(report, fresh)
+        _swap(fresh, target)
+    return target
+
+
+def check_writable(folder: str | os.PathLike[str]) -> None:
+    """Refuse before a run the folder that `write` would refuse after it."""
+    with _beside(folder):
+        pass
+
+
+@contextlib.contextmanager
+def _beside(folder: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
+    """Where a report goes, and a new folder beside it, which is gone afterwards."""
     target = Path(folder).absolute()
-    _refuse_others_files(target)
     try:
+        _refuse_others_files(target)
         fresh = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
         fresh.mkdir(parents=True)
         try:
-            _put_all(report, fresh)
-            _swap(fresh, target)
+            yield target, fresh
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     except OSError as error:
@@ -60,7 +75,6 @@ def write(report: Report, folder: str | os.PathLike[str]) -> Path:
             f"the report could not be written to {folder} ({error.strerror}): "
             "free some space or name another folder"
         ) from error
-    return target
 
 
 def read(folder: str | os.PathLike[str]) -> Report:

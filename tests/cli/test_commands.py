@@ -130,6 +130,29 @@ def test_a_run_that_fails_exits_1_and_keeps_what_was_reached(folder, colonnade):
 
 
 @pytest.mark.parametrize(
+    "out, words",
+    [
+        ("bank.csv", "bank.csv is a file: name a folder"),
+        ("bank.csv/run", "could not be written to"),
+        (".", "which saving would lose: name another folder"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+@pytest.mark.parametrize("command", ["simulate", "train"])
+def test_a_run_that_could_not_be_kept_is_not_begun(folder, colonnade, command, out, words):
+    code, said, complaint = colonnade(command, folder.job, "--out", folder.path / out)
+    assert (code, said) == (1, "")
+    assert words in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_a_lost_party_is_called_lost_once(folder, colonnade):
+    code, _, complaint = colonnade("simulate", folder.job, "--latency", "20s", "--timeout", "1")
+    assert code == 1
+    assert complaint.count("peer lost") == 1
+
+
+@pytest.mark.parametrize(
     "arguments, words",
     [
         ([], "name a command: train, simulate, check, report"),

@@ -34,10 +34,13 @@ NOT_MASKED = (
 
 def run(command: Command) -> int:
     path = Path(command.path)
+    from colonnade import archive
+
     inputs = gather(path, command.job)
     agreed = inputs.plan()
     world = _world(command, agreed)
     folder = _folder(path, command.out)
+    archive.check_writable(folder)
     _announce(command, inputs, agreed)
     report = _train(command, inputs, world)
     report = dataclasses.replace(report, reference=_fit(report, inputs))
@@ -123,12 +126,12 @@ def _keep(report: Report, inputs: Inputs, folder: Path) -> None:
     from colonnade.report import page
 
     report.save(folder)
-    page.write(report, folder / "report.html")
     try:
         for party, recipe in inputs.recipes.items():
             (folder / "models" / f"{party}.prepare.json").write_bytes(msgspec.json.encode(recipe))
     except OSError as error:
         raise DataError(f"{folder}: cannot be written ({error.strerror}): free some space") from None
+    page.write(report, folder / "report.html")
 
 
 def _tell(report: Report, folder: Path, json: bool) -> None:
@@ -147,4 +150,5 @@ def _tell(report: Report, folder: Path, json: bool) -> None:
         print("\n".join(f"    {name}" for name in models.values()))
         print(f"  report: {page}")
     if EXIT_CODES.get(report.outcome, 1) == 1:
-        print(f"colonnade: the run failed: {report.outcome}: {report.detail}", file=sys.stderr)
+        why = report.detail.removeprefix(f"{report.outcome}: ")
+        print(f"colonnade: the run failed: {report.outcome}: {why}", file=sys.stderr)

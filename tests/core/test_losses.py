@@ -92,6 +92,12 @@ def test_any_two_values_are_labels(y):
     assert codes.dtype == np.int64
 
 
+def test_whole_numbers_are_classes_whatever_their_type():
+    codes, classes = LOSSES["multinomial"].encode([3.0, 1.0, 2.0, 1.0])
+    np.testing.assert_array_equal(codes, [2, 0, 1, 0])
+    np.testing.assert_array_equal(classes, [1.0, 2.0, 3.0])
+
+
 def test_numbers_are_the_labels_of_a_regression():
     labels, classes = LOSSES["squared"].encode([1, 2])
     np.testing.assert_array_equal(labels, [1.0, 2.0])
@@ -102,8 +108,10 @@ def test_numbers_are_the_labels_of_a_regression():
 @pytest.mark.parametrize(
     "name, y, says",
     [
-        ("logistic", [1, 1], "one class only"),
-        ("multinomial", ["a", "a"], "one class only"),
+        ("logistic", [1, 1], r"one class only \(1\)"),
+        ("multinomial", ["a", "a"], r"one class only \('a'\)"),
+        ("logistic", [0.5, 1.5, 2.5], '"squared" if they are quantities'),
+        ("multinomial", [1.0, 1.5, 2.5], 'fractions such as 1.5, .* use loss = "squared"'),
         ("logistic", [0, 1, 2], 'have 3 classes .* use loss = "multinomial"'),
         ("logistic", [0.0, np.nan, 1.0], r"1 labels are missing.*row 1"),
         ("multinomial", [0, 1, np.inf], "1 labels are missing"),
@@ -111,7 +119,7 @@ def test_numbers_are_the_labels_of_a_regression():
         ("multinomial", np.array(["a", np.nan, "b"], object), "1 labels are missing"),
         ("multinomial", np.array(["a", 1], object), "mix kinds"),
         ("squared", [1.0, np.inf], "1 labels are missing"),
-        ("squared", ["a", "b"], "are numbers"),
+        ("squared", ["a", "b"], r"are numbers.*\(the first label is 'a'\): use loss = \"logistic\""),
         ("squared", np.zeros((2, 2)), "shape"),
         ("logistic", [], "shape"),
     ],

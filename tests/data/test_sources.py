@@ -84,6 +84,9 @@ def test_text_labels(write):
         ("id,x\n1,2\n,3\n", {"id": "id"}, "1 rows have an empty id 'id'"),
         ("id,y\n1,2\n2,\n", {"label": "y"}, "label 'y' is empty in 1 rows"),
         ("id,x,x\n1,2,3\n", {}, "2 columns called 'x'"),
+        ("id;x\n1;2,5\n", {"id": "id"}, "separated by ';': save the table with ','"),
+        ("id\tx\n1\t2\n", {}, "separated by tabs"),
+        (",x\n0,2\n1,3\n", {}, "column 1 has no name (a row index that was saved too?)"),
         (b"id,x\n" + b"1,a\n" * 9_000 + b"1,\xff\xfe\n", {}, "not UTF-8"),
         (b"i\xff,x\n1,2\n", {}, "UTF-8"),
     ],
@@ -94,6 +97,11 @@ def test_a_bad_csv_is_one_sentence(write, text, options, words):
     assert words in str(caught.value)
     assert "t.csv" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_column_without_a_name_is_left_out_of_a_list(write):
+    assert read(write("t.csv", ",x\n0,2\n1,3\n"), columns=["x"]).names == ("x",)
+    assert read(write("t.csv", ",x\n0,2\n1,3\n"), id="").ids == ["0", "1"]
 
 
 def test_files_that_cannot_be_read(tmp_path, write):

@@ -187,7 +187,8 @@ class Party:
         if job.max_rounds is not None and self.rounds_known() >= job.max_rounds:
             self.ending.stop("budget", f"max_rounds = {job.max_rounds} reached")
         elif job.max_rounds is None and self.meter.rows >= MOST_PASSES * self.rows:
-            self.ending.stop("budget", f"{MOST_PASSES:,} passes made; set max_rounds to go on longer")
+            remedy = "bring the columns to one scale, or set max_rounds to go on longer"
+            self.ending.stop("budget", f"{MOST_PASSES:,} passes made: {remedy}")
         elif job.max_seconds is not None and self.host.now() - self._started >= job.max_seconds:
             self.ending.stop("budget", f"max_seconds = {job.max_seconds:g} reached")
         return not self.ending.stopping

@@ -70,7 +70,7 @@ class Logistic:
         if len(classes) > 2:
             raise DataError(
                 f"the labels have {len(classes)} classes and the logistic loss takes two: "
-                'use loss = "multinomial"'
+                'use loss = "multinomial", or "squared" if they are quantities'
             )
         return np.where(codes == 1, 1.0, -1.0), classes
 
@@ -96,6 +96,11 @@ class Multinomial:
 
     def encode(self, y: Any) -> tuple[Labels, NDArray[Any] | None]:
         classes, codes = _classes(y)
+        if classes.dtype.kind == "f" and len(classes) > 2 and (classes % 1).any():
+            raise DataError(
+                f"the labels are {len(classes)} fractions such as {classes[classes % 1 != 0][0]}, which are no "
+                'classes: use loss = "squared"'
+            )
         return codes.astype(np.int64), classes
 
 
@@ -114,10 +119,14 @@ class Squared:
         return 2.0 * along
 
     def encode(self, y: Any) -> tuple[Labels, NDArray[Any] | None]:
+        values = _one_a_row(y)
         try:
-            labels = _one_a_row(y).astype(np.float64)
+            labels = values.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise DataError(f"the labels of a regression are numbers ({error})") from error
+            raise DataError(
+                f"the labels of a regression are numbers, and these are not (the first label is {_first(values)!r}): "
+                'use loss = "logistic" or "multinomial" for classes'
+            ) from error
         _refuse_missing(~np.isfinite(labels))
         return labels, None
 
@@ -143,8 +152,15 @@ def _classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     except TypeError as error:
         raise DataError(f"the labels mix kinds that have no order ({error}): make them one kind") from error
     if len(classes) < 2:
-        raise DataError(f"the labels have one class only ({classes[0]!r}): two are needed to learn anything")
+        raise DataError(
+            f"the labels have one class only ({_first(classes)!r}): two are needed to learn anything"
+        )
     return classes, codes
+
+
+def _first(values: Any) -> Any:
+    """As Python shows it."""
+    return np.asarray(values).tolist()[0]
 
 
 def _one_a_row(y: Any) -> NDArray[Any]:

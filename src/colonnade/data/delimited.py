@@ -25,13 +25,19 @@ def read_csv(
     path: Path, id: str | None, label: str | None, columns: Sequence[str | int] | None, delimiter: str = ","
 ) -> Table:
     header = _header(path, delimiter)
+    _refuse_other_delimiter(header, path, delimiter)
     for role, name in (("id", id), ("label", label)):
         if name is not None and name not in header:
             raise DataError(f"{path}: no {role} column {name!r}: {nearest(name, header)}")
     features = [name for name in header if name not in (id, label)]
+    if columns is None and "" in features:
+        raise DataError(
+            f"{path}: column {header.index('') + 1} has no name (a row index that was saved too?): "
+            "name it, or list the columns to train on"
+        )
     names = tuple(features) if columns is None else pick(columns, features, str(path))
     wanted = [name for name in (id, label) if name is not None]
-    arrow = _arrow_table(path, delimiter, [*wanted, *names], text=[id] if id else [])
+    arrow = _arrow_table(path, delimiter, [*wanted, *names], text=[] if id is None else [id])
     return Table(
         source=str(path),
         rows=arrow.num_rows,
@@ -59,6 +65,16 @@ def _header(path: Path, delimiter: str) -> list[str]:
         if count > 1:
             raise DataError(f"{path}: the header has {count} columns called {name!r}: give each its own name")
     return header
+
+
+def _refuse_other_delimiter(header: list[str], path: Path, delimiter: str) -> None:
+    if len(header) > 1:
+        return
+    for other, shown in ((";", "';'"), ("\t", "tabs"), (",", "','")):
+        if other != delimiter and other in header[0]:
+            raise DataError(
+                f"{path}: the cells are separated by {shown}: save the table with ',' (.csv) or tabs (.tsv)"
+            )
 
 
 def _arrow_table(path: Path, delimiter: str, columns: list[str], text: list[str]) -> Any:

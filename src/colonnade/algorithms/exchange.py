@@ -111,7 +111,7 @@ class Exchange:
         self.completed += 1
         form = FORMATS[what]
         words = gathering.shares.words
-        if gathering.masks is not None:
+        if gathering.masks is not None and gathering.masks.words is not None:  # nobody blinds a party alone
             form.subtract(words, gathering.masks.words)
         return form.decode(words, self._shape(ask))
 

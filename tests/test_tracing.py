@@ -1,5 +1,8 @@
 """A trace: monotone, from zero to the final weights, and its objectives those of a direct evaluation."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
@@ -51,6 +54,25 @@ def test_objectives_on_the_way_are_those_of_shorter_runs():
         after = np.flatnonzero(long.trace["rounds"] == rounds + 1)[0]
         exact = table.objective(joined(short), short.intercept, ALPHA)
         assert np.isclose(long.trace["objective"][: after + 1], exact, rtol=1e-10).any()
+
+
+def test_ctrl_c_after_the_run_gives_up_its_history_and_not_the_run(monkeypatch):
+    evaluate, pressed = tracing._all_scores, []
+
+    def press_once(*arguments):
+        if not pressed:
+            pressed.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(tracing, "_all_scores", press_once)
+    table, report = run(schedule="synchronous", max_rounds=60)
+    assert pressed
+    assert report.outcome == "budget"
+    assert np.isnan(report.trace["objective"][:-1]).all()
+    assert report.objective == pytest.approx(
+        table.objective(joined(report), report.intercept, ALPHA), rel=1e-12
+    )
 
 
 def test_rows_of_a_trace_count_what_was_asked_for():

@@ -52,7 +52,7 @@ def trace_of(
         name: np.array([note.weights for note in results[name].notes])[latest[name][kept]] for name in present
     }
     values = (
-        _objectives(plan, blocks, labels, results, weights)
+        _objectives_or_the_last(plan, blocks, labels, results, weights)
         if len(present) == len(plan.parties)
         else np.full(len(kept), np.nan)
     )
@@ -77,6 +77,23 @@ def objective(plan: Plan, scores: Array, labels: Array, squares: float, intercep
     if plan.job.penalise_intercept:
         squares += float(np.sum(np.square(intercept)))
     return float(LOSSES[plan.job.loss].value(scores, labels)) + plan.job.alpha / 2 * squares
+
+
+def _objectives_or_the_last(
+    plan: Plan,
+    blocks: Mapping[str, FeatureBlock],
+    labels: Array,
+    results: Mapping[str, Result],
+    chosen: Mapping[str, Array],
+) -> Array:
+    """Ctrl-C gives up the objectives on the way, which may take as long as the run did, and not the run."""
+    try:
+        return _objectives(plan, blocks, labels, results, chosen)
+    except KeyboardInterrupt:
+        last = {name: points[-1:] for name, points in chosen.items()}
+        values = np.full(len(next(iter(chosen.values()))), np.nan)
+        values[-1:] = _objectives(plan, blocks, labels, results, last)
+        return values
 
 
 def _objectives(

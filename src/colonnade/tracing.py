@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from colonnade.core.blocks import FeatureBlock
 from colonnade.core.losses import LOSSES
 from colonnade.job import Plan
 from colonnade.record import Trace
+from colonnade.runtime.simulated import first_interrupt
 
 Array = np.ndarray[Any, Any]
 AT_ONCE = 2**22
@@ -79,6 +80,10 @@ def objective(plan: Plan, scores: Array, labels: Array, squares: float, intercep
     return float(LOSSES[plan.job.loss].value(scores, labels)) + plan.job.alpha / 2 * squares
 
 
+class _GivenUpError(Exception):
+    """Somebody pressed Ctrl-C."""
+
+
 def _objectives_or_the_last(
     plan: Plan,
     blocks: Mapping[str, FeatureBlock],
@@ -87,13 +92,20 @@ def _objectives_or_the_last(
     chosen: Mapping[str, Array],
 ) -> Array:
     """Ctrl-C gives up the objectives on the way, which may take as long as the run did, and not the run."""
-    try:
-        return _objectives(plan, blocks, labels, results, chosen)
-    except KeyboardInterrupt:
-        last = {name: points[-1:] for name, points in chosen.items()}
-        values = np.full(len(next(iter(chosen.values()))), np.nan)
-        values[-1:] = _objectives(plan, blocks, labels, results, last)
-        return values
+    pressed: list[bool] = []
+
+    def look() -> None:
+        if pressed:
+            raise _GivenUpError
+
+    with first_interrupt(lambda: pressed.append(True)):
+        try:
+            return _objectives(plan, blocks, labels, results, chosen, look)
+        except _GivenUpError:
+            last = {name: points[-1:] for name, points in chosen.items()}
+            values = np.full(len(next(iter(chosen.values()))), np.nan)
+            values[-1:] = _objectives(plan, blocks, labels, results, last)
+            return values
 
 
 def _objectives(
@@ -102,6 +114,7 @@ def _objectives(
     labels: Array,
     results: Mapping[str, Result],
     chosen: Mapping[str, Array],
+    look: Callable[[], None] = lambda: None,
 ) -> Array:
     points = len(next(iter(chosen.values())))
     intercepts = results[plan.coordinator].noted_intercepts[chosen[plan.coordinator]]
@@ -111,7 +124,7 @@ def _objectives(
         squares += norms[chosen[name]]
     if plan.job.penalise_intercept:
         squares += np.sum(np.square(intercepts.reshape(points, -1)), axis=1)
-    losses = _losses(plan, blocks, labels, results, chosen, intercepts)
+    losses = _losses(plan, blocks, labels, results, chosen, intercepts, look)
     return losses + plan.job.alpha / 2 * squares
 
 
@@ -122,8 +135,9 @@ def _losses(
     results: Mapping[str, Result],
     chosen: Mapping[str, Array],
     intercepts: Array,
+    look: Callable[[], None],
 ) -> Array:
-    """Mean losses at all points, a piece of the rows at a time."""
+    """Mean losses at all points, a piece of the rows at a time; `look` is called now and then."""
     loss, points = LOSSES[plan.job.loss], len(intercepts)
     size = max(1, AT_ONCE // (points * plan.classes))
     losses = np.zeros(points)
@@ -131,6 +145,7 @@ def _losses(
         rows = slice(start, min(start + size, plan.rows))
         scores = np.zeros((points, rows.stop - rows.start, plan.classes))
         for name, result in results.items():
+            look()
             used, again = np.unique(chosen[name], return_inverse=True)
             scores += _all_scores(blocks[name], rows, result.noted[used], plan.classes)[again]
         scores += intercepts.reshape(points, 1, -1)

@@ -28,7 +28,7 @@ PATIENCE = 64
 
 
 @contextlib.contextmanager
-def _interrupts(tell: Callable[[], None]) -> Iterator[None]:
+def first_interrupt(tell: Callable[[], None]) -> Iterator[None]:
     """In the main thread the first Ctrl-C is told, and the second one interrupts as usual."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -126,7 +126,7 @@ class Simulation:
         for name, host in hosts.items():
             if not host.alive:
                 waiting.discard(name)
-        with _interrupts(lambda: self.clock.at(self.clock.now, lambda _: interrupted(), None)):
+        with first_interrupt(lambda: self.clock.at(self.clock.now, lambda _: interrupted(), None)):
             self.clock.run(waiting)
         if waiting:
             raise DeadlockError(

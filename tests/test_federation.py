@@ -274,6 +274,16 @@ def test_one_party_alone_trains(method, schedule, aggregation):
     assert report.trace["messages"][-1] == 0
 
 
+@pytest.mark.parametrize("name", ["bank", "a"])
+def test_who_leaves_the_range_of_shares_is_named(name):
+    table = problem("squared")
+    first, second = table.blocks(2)
+    job = cn.Job(loss="squared", labels=(name,), batch_size=20)
+    report = cn.simulate(job, {name: first, "shop": second * 1e3}, np.asarray(table.y) * 1e12)
+    assert report.outcome == "refused"
+    assert report.detail.startswith((f"{name}: a share holds", "shop: a share holds"))
+
+
 # what is refused before a run
 
 

@@ -6,7 +6,7 @@ Everybody finishes the round it is in, acknowledges, and answers until `Bye`. A 
 from __future__ import annotations
 
 from colonnade.algorithms.peers import Peers
-from colonnade.errors import ColonnadeError, RefusedError, RemoteProtocolError
+from colonnade.errors import ColonnadeError, OverflowRefusedError, RefusedError, RemoteProtocolError
 from colonnade.runtime.host import Promise
 from colonnade.wire.messages import Bye, Halt, Stop, Stopped
 
@@ -149,7 +149,7 @@ class Ending:
         if isinstance(error, EndedError):
             return
         if isinstance(error, RefusedError):
-            self.refuse(str(error) if name in str(error) else f"{name}: {error}")
+            self.refuse(f"{name}: {error}" if isinstance(error, OverflowRefusedError) else str(error))
         elif isinstance(error, KeyboardInterrupt):
             self.interrupt()
         else:

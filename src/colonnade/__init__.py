@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from colonnade.estimators import VerticalLogisticRegression, VerticalRidge
     from colonnade.federation import simulate, train_locally
     from colonnade.job import Job
-    from colonnade.record import Report, Trace
+    from colonnade.record import Report, Trace, load
     from colonnade.runtime.world import Fault, World
 
 __version__ = "0.1.0"
@@ -19,6 +19,7 @@ _ROOMS = {
     "Job": "job",
     "Report": "record",
     "Trace": "record",
+    "load": "record",
     "VerticalLogisticRegression": "estimators",
     "VerticalRidge": "estimators",
     "World": "runtime.world",
@@ -37,6 +38,7 @@ __all__ = [
     "World",
     "__version__",
     "errors",
+    "load",
     "simulate",
     "train_locally",
 ]

@@ -29,6 +29,7 @@ Array = np.ndarray[Any, Any]
 WorldName = Literal["simulated", "loopback", "processes"]
 Watch = Callable[[str, dict[str, Any]], None]
 UNTIL_SPACING = 1.02
+EVALUATING = "training has ended; working out the exact objective along the way"
 
 
 def simulate(job: Job, blocks: Any, labels: Any, world: World | None = None, **more: Any) -> Report:
@@ -83,8 +84,17 @@ def run(
                 {},
                 world,
             )
+        if watch is not None:
+            watch(agreed.coordinator, {"stage": EVALUATING, **_counted(results)})
         names = {name: [str(c) for c in columns[name]] for name in held} if columns else _numbered(held)
         return _report(agreed, kind, settings, held, encoded, classes, results, transcript, names)
+
+
+def _counted(results: Mapping[str, Result]) -> dict[str, int]:
+    """What all parties did together, by their last notes."""
+    last = [result.notes[-1] for result in results.values()]
+    names = ("rounds", "rows", "steps", "messages", "bytes")
+    return {name: sum(getattr(note, name) for note in last) for name in names}
 
 
 def _named(blocks: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:

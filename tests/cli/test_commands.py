@@ -236,7 +236,8 @@ def test_a_reader_that_leaves_early_gets_no_traceback(folder):
     assert (process.returncode, complaint) == (1, "")
 
 
-def test_ctrl_c_keeps_what_was_reached(folder):
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_or_a_scheduler_s_end_keeps_what_was_reached(folder, sign):
     process = command(
         "train", folder.job, "--json", "--tol", "0", "--max-rounds", "100000000", start_new_session=True
     )
@@ -244,7 +245,7 @@ def test_ctrl_c_keeps_what_was_reached(folder):
         if json.loads(line)["event"] == "progress":
             break
     time.sleep(0.2)
-    os.killpg(process.pid, signal.SIGINT)
+    (os.killpg if sign is signal.SIGINT else os.kill)(process.pid, sign)
     said, complaint = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in complaint

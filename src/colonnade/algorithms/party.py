@@ -117,6 +117,7 @@ class Party:
         self._paced: Promise[None] = Promise()
         self._finished: Promise[Result] = Promise()
         self._started = host.now()
+        self._spent_before = (0.0, 0.0)
 
     # what an algorithm does with its party
 
@@ -193,6 +194,11 @@ class Party:
             self.ending.stop("budget", f"max_seconds = {job.max_seconds:g} reached")
         return not self.ending.stopping
 
+    def spent(self) -> tuple[float, float]:
+        """Seconds computing and communicating since the clock started: joining is not counted."""
+        computing, communicating = self._spent_before
+        return self.host.computing_seconds - computing, self.host.communicating_seconds - communicating
+
     def rounds_known(self) -> int:
         return self.meter.rounds + self.exchange.rounds_seen
 
@@ -237,6 +243,7 @@ class Party:
                 await ready
             self.ending.begun = True
             self._started = self.host.now()
+            self._spent_before = (self.host.computing_seconds, self.host.communicating_seconds)
             self.meter.note()
             self.exchange.begin()
             await self._agree_on_step()
@@ -339,6 +346,7 @@ class Party:
         keep = self.ending.keep
         final = self.model.freeze() if keep is None else self.passes.at(keep)
         notes, weights, intercepts = self.meter.end(final)
+        computing, communicating = self.spent()
         self.counters["dropped"] = self.inbox.dropped
         if self.plan.job.aggregation == "plain":
             self.counters["shares_in_clear"] = self.exchange.shares_received
@@ -355,8 +363,8 @@ class Party:
             step=self.eta,
             started=self._started,
             finished=self.host.now(),
-            computing=self.host.computing_seconds,
-            communicating=self.host.communicating_seconds,
+            computing=computing,
+            communicating=communicating,
             received=dict(self.counters),
         )
         self.peers.close()

@@ -42,8 +42,7 @@ class Watcher:
             return
         self._next = now + EVERY
         seconds = max(now - party._started, 1e-9)
-        computing = party.host.computing_seconds / seconds
-        communicating = party.host.communicating_seconds / seconds
+        computing, communicating = (spent / seconds for spent in party.spent())
         self._watch(
             {
                 "seconds": seconds,

@@ -56,7 +56,7 @@ class PlainProgress:
         self._next = clock() + every
 
     def watch(self, party: str, event: Event) -> None:
-        if party == self._coordinator and self._clock() >= self._next:
+        if party == self._coordinator and (self._clock() >= self._next or "stage" in event):
             self._next = self._clock() + self._every
             print(summary(event), flush=True)
 
@@ -66,6 +66,8 @@ class PlainProgress:
 
 def summary(event: Event) -> str:
     """Rounds, the loss on recent batches, objective and certificate, as far as they are known."""
+    if "stage" in event:
+        return str(event["stage"])
     known = [f"{event.get('rounds', 0):,} rounds"]
     if event.get("sampled") is not None:
         known.append(f"loss of recent batches {event['sampled']:.4f}")
@@ -88,7 +90,7 @@ class LiveProgress:
         self._live.start()
 
     def watch(self, party: str, event: Event) -> None:
-        self._events[party] = event
+        self._events[party] = self._events.get(party, {}) | event
         self._live.update(self._shown())
 
     def close(self) -> None:

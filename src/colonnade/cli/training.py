@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from colonnade.cli.arguments import Command
 from colonnade.cli.inputs import Inputs, gather
@@ -135,7 +136,8 @@ def _keep(report: Report, inputs: Inputs, folder: Path) -> None:
 
 
 def _tell(report: Report, folder: Path, json: bool) -> None:
-    models = {party: str(folder / "models" / f"{party}.npz") for party in report.parties}
+    known = [party for party in report.parties if np.isfinite(report.weights[party]).any()]
+    models = {party: str(folder / "models" / f"{party}.npz") for party in known}
     page = folder / "report.html"
     if json:
         last = {name: column[-1].item() for name, column in report.trace.to_numpy().items()}

@@ -56,6 +56,10 @@ class World(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 f"faults: {error}; give Fault(at, party, peer), peer only to cut a link"
             ) from None
         structs.force_setattr(self, "faults", faults)
+        for field in ("latency", "jitter", "bandwidth"):
+            value = getattr(self, field)
+            if not isinstance(value, (int, float, Mapping, type(None))):
+                raise ConfigurationError(f"{field} = {value!r}: give a number (seconds, or bytes a second)")
         latencies = self.latency.values() if isinstance(self.latency, Mapping) else [self.latency]
         speeds = self.speeds.values() if isinstance(self.speeds, Mapping) else self.speeds
         if any(not value >= 0 for value in latencies) or not self.jitter >= 0:

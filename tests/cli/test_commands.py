@@ -281,3 +281,15 @@ def test_every_command_has_a_room():
     from colonnade.cli.arguments import COMMANDS
 
     assert set(colonnade.cli.ROOMS) == set(COMMANDS)
+
+
+def test_check_warns_of_a_column_that_is_far_larger_than_the_others(folder, colonnade):
+    assert "times as large" not in colonnade("check", folder.job)[1]
+    table = (folder.path / "shop.csv").read_text().splitlines()
+    rows = [row.split(",") for row in table[1:]]
+    grown = [f"{key},{float(spend) * 5e4},{city}" for key, spend, city in rows]
+    folder.write("shop.csv", "\n".join([table[0], *grown, ""]))
+    code, said, _ = colonnade("check", folder.job)
+    assert code == 0
+    assert "warning: shop's column 'spend' is" in said
+    assert "set standardise = true under [prepare] in shop.toml" in said

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.cli.arguments import Command
 from colonnade.cli.inputs import Inputs, gather
 from colonnade.cli.progress import emit
 from colonnade.cli.training import expected_cost, warn_unmasked
 from colonnade.job import Plan
+
+Array = NDArray[np.float64]
+
+UNEVEN = 100
+"""How many times the usual column's size is worth a warning."""
 
 
 def run(command: Command) -> int:
@@ -24,6 +33,7 @@ def run(command: Command) -> int:
         return 0
     print("\n".join([*_described(inputs, agreed), sentence, f"  {cost.assumption}"]))
     warn_unmasked(inputs.job)
+    print("".join(f"  warning: {warning}\n" for warning in _uneven_columns(inputs)), end="")
     print("what parties could learn:")
     for finding in findings:
         print(f"  {finding.severity}: {finding.sentence}")
@@ -36,6 +46,30 @@ def _refuse_blocks(inputs: Inputs) -> None:
 
     for name, block in inputs.blocks.items():
         check_block(block, name, inputs.columns[name])
+
+
+def _uneven_columns(inputs: Inputs) -> list[str]:
+    """Columns far larger than the usual one: steps must be small for them, and all others then crawl."""
+    sizes = {
+        (party, name): size
+        for party, block in inputs.blocks.items()
+        for name, size in zip(inputs.columns[party], _root_mean_squares(block), strict=True)
+    }
+    usual = sorted(sizes.values())[(len(sizes) - 1) // 2]
+    found = [(size, party, name) for (party, name), size in sizes.items() if size > UNEVEN * usual > 0]
+    if not found:
+        return []
+    size, party, name = max(found)
+    return [
+        f"{party}'s column {name!r} is {size / usual:,.0f} times as large as the usual column, so training will be "
+        f"slow: set standardise = true under [prepare] in {party}.toml"
+    ]
+
+
+def _root_mean_squares(block: Any) -> Array:
+    squares = block.power(2).mean(axis=0) if hasattr(block, "nnz") else np.square(block).mean(axis=0)
+    sizes: Array = np.sqrt(np.asarray(squares, np.float64).ravel())
+    return sizes
 
 
 def _described(inputs: Inputs, agreed: Plan) -> list[str]:

@@ -25,7 +25,7 @@ EXIT_CODES = {"converged": 0, "budget": 0, "interrupted": 130}
 """All other outcomes are failures: 1."""
 
 LOCAL_MESSAGE = 9e-5
-"""Seconds that a message costs on one idle machine, masked and over TLS: as in the demo; less where more parties ask."""
+"""Seconds that a message costs on one idle machine, masked and over TLS, as in the demo; less where many ask."""
 
 NOT_MASKED = (
     "NOT MASKED: each party sees its neighbours' shares. "

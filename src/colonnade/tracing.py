@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def trace_of(
         name: np.array([note.weights for note in results[name].notes])[latest[name][kept]] for name in present
     }
     values = (
-        _objectives_or_the_last(plan, blocks, labels, results, weights)
+        _Evaluation(plan, blocks, labels, results).objectives_or_the_last(weights)
         if len(present) == len(plan.parties)
         else np.full(len(kept), np.nan)
     )
@@ -84,75 +84,61 @@ class _GivenUpError(Exception):
     """Somebody pressed Ctrl-C."""
 
 
-def _objectives_or_the_last(
-    plan: Plan,
-    blocks: Mapping[str, FeatureBlock],
-    labels: Array,
-    results: Mapping[str, Result],
-    chosen: Mapping[str, Array],
-) -> Array:
-    """Ctrl-C gives up the objectives on the way, which may take as long as the run did, and not the run."""
-    pressed: list[bool] = []
+class _Evaluation(NamedTuple):
+    """All that the exact objective needs, in one place once the run is over. `chosen`: which noted weights, a party."""
 
-    def look() -> None:
-        if pressed:
-            raise _GivenUpError
+    plan: Plan
+    blocks: Mapping[str, FeatureBlock]
+    labels: Array
+    results: Mapping[str, Result]
 
-    with first_interrupt(lambda: pressed.append(True)):
-        try:
-            return _objectives(plan, blocks, labels, results, chosen, look)
-        except _GivenUpError:
-            last = {name: points[-1:] for name, points in chosen.items()}
-            values = np.full(len(next(iter(chosen.values()))), np.nan)
-            values[-1:] = _objectives(plan, blocks, labels, results, last)
-            return values
+    def objectives_or_the_last(self, chosen: Mapping[str, Array]) -> Array:
+        """Ctrl-C gives up the objectives on the way, which may take as long as the run did, and not the run."""
+        pressed: list[bool] = []
 
+        def look() -> None:
+            if pressed:
+                raise _GivenUpError
 
-def _objectives(
-    plan: Plan,
-    blocks: Mapping[str, FeatureBlock],
-    labels: Array,
-    results: Mapping[str, Result],
-    chosen: Mapping[str, Array],
-    look: Callable[[], None] = lambda: None,
-) -> Array:
-    points = len(next(iter(chosen.values())))
-    intercepts = results[plan.coordinator].noted_intercepts[chosen[plan.coordinator]]
-    squares = np.zeros(points)
-    for name, result in results.items():
-        norms = np.sum(np.square(result.noted.reshape(len(result.noted), -1)), axis=1)
-        squares += norms[chosen[name]]
-    if plan.job.penalise_intercept:
-        squares += np.sum(np.square(intercepts.reshape(points, -1)), axis=1)
-    losses = _losses(plan, blocks, labels, results, chosen, intercepts, look)
-    return losses + plan.job.alpha / 2 * squares
+        with first_interrupt(lambda: pressed.append(True)):
+            try:
+                return self.objectives(chosen, look)
+            except _GivenUpError:
+                last = {name: points[-1:] for name, points in chosen.items()}
+                values = np.full(len(next(iter(chosen.values()))), np.nan)
+                values[-1:] = self.objectives(last)
+                return values
 
+    def objectives(self, chosen: Mapping[str, Array], look: Callable[[], None] = lambda: None) -> Array:
+        plan = self.plan
+        points = len(next(iter(chosen.values())))
+        intercepts = self.results[plan.coordinator].noted_intercepts[chosen[plan.coordinator]]
+        squares = np.zeros(points)
+        for name, result in self.results.items():
+            norms = np.sum(np.square(result.noted.reshape(len(result.noted), -1)), axis=1)
+            squares += norms[chosen[name]]
+        if plan.job.penalise_intercept:
+            squares += np.sum(np.square(intercepts.reshape(points, -1)), axis=1)
+        return self.losses(chosen, intercepts, look) + plan.job.alpha / 2 * squares
 
-def _losses(
-    plan: Plan,
-    blocks: Mapping[str, FeatureBlock],
-    labels: Array,
-    results: Mapping[str, Result],
-    chosen: Mapping[str, Array],
-    intercepts: Array,
-    look: Callable[[], None],
-) -> Array:
-    """Mean losses at all points, a piece of the rows at a time; `look` is called now and then."""
-    loss, points = LOSSES[plan.job.loss], len(intercepts)
-    size = max(1, AT_ONCE // (points * plan.classes))
-    losses = np.zeros(points)
-    for start in range(0, plan.rows, size):
-        rows = slice(start, min(start + size, plan.rows))
-        scores = np.zeros((points, rows.stop - rows.start, plan.classes))
-        for name, result in results.items():
-            look()
-            used, again = np.unique(chosen[name], return_inverse=True)
-            scores += _all_scores(blocks[name], rows, result.noted[used], plan.classes)[again]
-        scores += intercepts.reshape(points, 1, -1)
-        for point in range(points):
-            at = scores[point, :, 0] if plan.classes == 1 else scores[point]
-            losses[point] += float(loss.value(at, labels[rows])) * (rows.stop - rows.start) / plan.rows
-    return losses
+    def losses(self, chosen: Mapping[str, Array], intercepts: Array, look: Callable[[], None]) -> Array:
+        """Mean losses at all points, a piece of the rows at a time; `look` is called now and then."""
+        loss, classes, points = LOSSES[self.plan.job.loss], self.plan.classes, len(intercepts)
+        size = max(1, AT_ONCE // (points * classes))
+        losses = np.zeros(points)
+        for start in range(0, self.plan.rows, size):
+            rows = slice(start, min(start + size, self.plan.rows))
+            scores = np.zeros((points, rows.stop - rows.start, classes))
+            for name, result in self.results.items():
+                look()
+                used, again = np.unique(chosen[name], return_inverse=True)
+                scores += _all_scores(self.blocks[name], rows, result.noted[used], classes)[again]
+            scores += intercepts.reshape(points, 1, -1)
+            for point in range(points):
+                at = scores[point, :, 0] if classes == 1 else scores[point]
+                share = (rows.stop - rows.start) / self.plan.rows
+                losses[point] += float(loss.value(at, self.labels[rows])) * share
+        return losses
 
 
 def _all_scores(block: FeatureBlock, rows: slice, weights: Array, classes: int) -> Array:

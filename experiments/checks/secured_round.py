@@ -1,9 +1,10 @@
 """A secured round over the same arithmetic and masks in one thread with nothing sent.
 
-A round: a requester asks for a batch, all others answer under pairwise masks over TLS, the requester steps (SGD). The
-figure is that of the papers' own sharing: all parties ask for themselves, wall time over rounds completed. Beside it
-one requester alone, whose rounds follow each other and leave a core waiting in turn, and one label party, which pushes
-slopes to everybody. Both sides run in turn; each time is the median over the pieces of a run, of the best run.
+A round: a requester asks for a batch, all others answer under pairwise masks over TLS, the requester steps (SGD). Two
+readings are held to the bound: one requester alone, whose rounds follow each other and leave a core waiting in turn,
+and the papers' own sharing, in which all parties ask for themselves (wall time over rounds completed). Beside them one
+label party, which pushes slopes to everybody. Both sides run in turn; each time is the median over the pieces of a run,
+of the best run.
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ def measure(check: Check, batch: int, rounds: int, repeats: int) -> None:
     check.report(f"b = {batch:,}, one asks: µs of CPU a round, all processes", min(used))
     for name in jobs:
         ratio = min(runs[name]) / min(runs[ALONE])
-        if batch == 1_024 and name == "all ask for themselves":
+        if batch == 1_024 and name != "one asks, slopes pushed, all step":
             check.at_most(f"b = {batch:,}, {name}, over one thread", ratio, 1.5)
         else:
             check.report(f"b = {batch:,}, {name}, over one thread", ratio)

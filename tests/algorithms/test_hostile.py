@@ -8,7 +8,9 @@ import pytest
 import colonnade as cn
 from colonnade.algorithms.party import Party
 from colonnade.core.blocks import as_block
+from colonnade.federation import run
 from colonnade.job import plan
+from colonnade.runtime.network import NetworkHost
 from colonnade.runtime.simulated import Simulation
 from colonnade.wire import messages as m
 from colonnade.wire.codec import encode
@@ -306,3 +308,30 @@ def test_a_long_run_leaves_nothing_behind():
             assert len(party.passes._frozen) <= 4
             for peer in party.peers._peers.values():
                 assert len(peer.conversation._answers) <= 4
+
+
+def test_a_key_that_its_identity_did_not_sign_ends_the_run():
+    stage = Stage("p2")
+    stage.simulation.hosts["p2"].sign = lambda claim: b"forged"
+    for result in stage.play(lambda: None).values():
+        assert result.outcome == "peer lost"
+        assert "p2" in result.detail
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda claim: claim[:-1] + bytes([claim[-1] ^ 1]), lambda claim: b"another claim"],
+    ids=["another key", "anything else"],
+)
+def test_a_signature_over_something_else_is_refused_over_real_links(monkeypatch, change):
+    honest = NetworkHost.sign
+
+    def sign(host, claim):
+        return honest(host, change(claim) if host.name == "p1" else claim)
+
+    monkeypatch.setattr(NetworkHost, "sign", sign)
+    table = problem()
+    report = run(cn.Job(batch_size=20, max_rounds=5), "loopback", table.blocks(2), table.y)
+    assert report.outcome == "peer lost"
+    assert "its key is not signed by its identity" in report.detail
+    assert "p1" in report.detail

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -210,9 +210,6 @@ class Party:
         self.estimator.swept(slopes)
         self.model.weights.set_anchor(gradient)
 
-    def moved(self) -> None:
-        self.exchange.moved()
-
     def send_others(self, message: m.AnyMessage) -> None:
         self.peers.send_all(self.others, message)
 
@@ -369,6 +366,3 @@ class Party:
         )
         self.peers.close()
         self._finished.set(result)
-
-
-Factory = Callable[[Host], Promise[Result]]

@@ -152,7 +152,7 @@ class Passes:
         self._push(number, totals, slopes, sweep, certify)
         await self._apply(number, slopes, sweep)
         if sweep:
-            party.moved()
+            party.exchange.moved()
         if not party.certifies:
             party.ending.last_good = number
         elif certify and party.within_budget():

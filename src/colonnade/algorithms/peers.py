@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from colonnade.errors import RefusedError, RemoteProtocolError
-from colonnade.privacy.masks import MaskKey, PairSecrets, row_check
+from colonnade.privacy.masks import MaskKey, PairSecrets, hello_claim, row_check
 from colonnade.runtime.host import Host, Link, Promise
 from colonnade.wire.codec import FRAME_PREFIX, encode
 from colonnade.wire.conversation import Conversation
@@ -164,16 +164,22 @@ class Peers:
 
     def _greet(self, peer: Peer) -> None:
         public_key = self._secrets.public_key
-        signature = self._host.sign(self._signed(self.names[self.me], self.incarnation, public_key))
+        claim = hello_claim(self._terms.job, self.names[self.me], self.incarnation, public_key)
         hello = Hello(
-            VERSION, self._terms.job, self.names[self.me], self.incarnation, self._rows, public_key, signature
+            VERSION,
+            self._terms.job,
+            self.names[self.me],
+            self.incarnation,
+            self._rows,
+            public_key,
+            self._host.sign(claim),
         )
         self._write(peer, hello)
 
     def _greeted(self, peer: Peer, hello: Hello) -> None:
         """Design §4: a fresh key a party and incarnation, signed by the identity that the link was pinned to."""
-        signed = self._signed(peer.name, hello.incarnation, hello.public_key)
-        if not self._host.verify(peer.name, signed, hello.signature):
+        claim = hello_claim(self._terms.job, peer.name, hello.incarnation, hello.public_key)
+        if not self._host.verify(peer.name, claim, hello.signature):
             raise RemoteProtocolError("its key is not signed by its identity")
         if self.me > peer.position:
             self._greet(peer)
@@ -199,9 +205,6 @@ class Peers:
     def _row_check(self, peer: Peer, sender: int) -> bytes:
         """Bound to its sender, so that nobody can pass by echoing ours."""
         return row_check(peer.check_key, sender.to_bytes(2, "little") + self._ids)
-
-    def _signed(self, name: str, incarnation: int, public_key: bytes) -> bytes:
-        return b"\0".join((self._terms.job, name.encode(), incarnation.to_bytes(8, "little"), public_key))
 
     def _write(self, peer: Peer, message: Message, frame: bytes | None = None) -> None:
         frame = encode(message) if frame is None else frame

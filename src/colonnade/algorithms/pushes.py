@@ -73,7 +73,7 @@ class Pushes:
         await self._party.passes.pushed(push)
         stop = push.start + len(push.values) // (8 * self._party.plan.classes)
         if push.learnt & SWEPT and stop >= self._party.rows:
-            self._party.moved()
+            self._party.exchange.moved()
 
 
 def _same_count(push: Push, rows: Rows, count: int) -> None:

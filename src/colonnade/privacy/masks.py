@@ -8,20 +8,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from colonnade.errors import LocalProtocolError, RemoteProtocolError
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ec import (
-        ECDSA,
-        EllipticCurvePrivateKey,
-        EllipticCurvePublicKey,
-    )
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-
-    PrivateIdentity = Ed25519PrivateKey | EllipticCurvePrivateKey
-    PublicIdentity = Ed25519PublicKey | EllipticCurvePublicKey
 
 Rows = bytes | memoryview | tuple[int, int]
 """Row numbers as uint32 bytes, or (start, stop)."""
@@ -120,48 +109,8 @@ def row_check(check_key: bytes, ids_digest: bytes) -> bytes:
     return hmac.digest(check_key, b"colonnade rows 1" + ids_digest, "sha256")
 
 
-def sign_hello(
-    identity: PrivateIdentity, job_digest: bytes, name: str, incarnation: int, public_key: bytes
-) -> bytes:
-    """This incarnation's public key, vouched for by the party's pinned Ed25519 or ECDSA identity."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    claim = _claim(job_digest, name, incarnation, public_key)
-    if isinstance(identity, Ed25519PrivateKey):
-        return identity.sign(claim)
-    return identity.sign(claim, _ecdsa())
-
-
-def verify_hello(
-    identity: PublicIdentity,
-    signature: bytes,
-    job_digest: bytes,
-    name: str,
-    incarnation: int,
-    public_key: bytes,
-) -> None:
-    """Refuse a hello that the pinned identity did not sign."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    claim = _claim(job_digest, name, incarnation, public_key)
-    try:
-        if isinstance(identity, Ed25519PublicKey):
-            identity.verify(signature, claim)
-        else:
-            identity.verify(signature, claim, _ecdsa())
-    except InvalidSignature as error:
-        raise RemoteProtocolError(f"the hello of {name!r} is not signed by its pinned certificate") from error
-
-
-def _claim(job_digest: bytes, name: str, incarnation: int, public_key: bytes) -> bytes:
+def hello_claim(job_digest: bytes, name: str, incarnation: int, public_key: bytes) -> bytes:
+    """What a party's identity signs: this key is mine, in this incarnation, for this job."""
     spelled = name.encode()
     head = struct.pack("<QH", incarnation, len(spelled))
     return b"".join((b"colonnade hello 1", job_digest, head, spelled, public_key))
-
-
-def _ecdsa() -> ECDSA:
-    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
-    from cryptography.hazmat.primitives.hashes import SHA256
-
-    return ECDSA(SHA256())

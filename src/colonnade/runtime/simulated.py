@@ -93,10 +93,6 @@ class Clock:
                 return
             callback(argument)
 
-    @property
-    def idle(self) -> bool:
-        return not self._due and not self._later
-
 
 class Simulation:
     """The hosts of one simulated run, and what goes between them."""
